@@ -1,4 +1,5 @@
-import type { PassFinished } from '../../src/mirror/pass/events.ts';
+import type { EventFields } from '../../src/app/events.ts';
+import type { PassFinished, PullProgress } from '../../src/mirror/pass/events.ts';
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/workbooks.ts';
 import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/actions.ts';
@@ -252,6 +253,41 @@ export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
     pulling: 0,
     waiting: 0,
     processing: 0,
+    ...fields,
+  };
+}
+
+/** The event of a pull that changed nothing of `A/main`, with other fields as given. */
+export function pulledEvent(
+  fields: Partial<EventFields['target.pulled']> = {},
+): { name: 'target.pulled' } & EventFields['target.pulled'] {
+  return {
+    name: 'target.pulled',
+    target: 'A/main',
+    reason: 'full-check',
+    method: 'none',
+    downloadedBytes: 0,
+    files: 1,
+    added: 0,
+    changed: 0,
+    removed: 0,
+    durationMs: 1,
+    ...fields,
+  };
+}
+
+/** A quarter of a large download, with other fields as given. */
+export function pullProgress(fields: Partial<PullProgress> = {}): PullProgress {
+  return {
+    target: 'git.example.com/org/big/main',
+    phase: 'downloading',
+    startedAtMs: NOW_MS,
+    downloadedBytes: 512e6,
+    doneBytes: 512e6,
+    totalBytes: 2e9,
+    isEstimate: false,
+    bytesPerSecond: 41e6,
+    leftMs: 36_293,
     ...fields,
   };
 }

@@ -6,11 +6,11 @@ import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
 import { createProgress } from '../../../src/cli/change/progress.ts';
-import { NOW_MS, passFinished } from '../../support/builders.ts';
+import { NOW_MS, passFinished, pulledEvent } from '../../support/builders.ts';
 import { hostileText, UNFIT } from '../../support/hostile-text.ts';
 
 const WRONG = { code: 'service.failed', message: 'It failed.', hint: 'Wait.' } as const;
-const PULLED = {
+const { name: _name, ...PULLED } = pulledEvent({
   target: 'Accounting/main',
   reason: 'versions-changed',
   method: 'exchange',
@@ -18,12 +18,9 @@ const PULLED = {
   files: 3,
   added: 1,
   changed: 2,
-  removed: 0,
   durationMs: 1400,
-};
-const FINISHED = {
-  ...passFinished({ durationMs: 1400, targets: 3 }),
-} as const;
+});
+const FINISHED = passFinished({ durationMs: 1400, targets: 3 });
 const WORKBOOK = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
 
 /** An event of every kind, and its sentence. */

@@ -8,7 +8,8 @@ import {
   removedAt,
 } from '../../../../src/app/tasks/file-differences.ts';
 import type { ManifestFile, ManifestWorkbook } from '../../../../src/mirror/store/manifest.ts';
-import { manifestFile } from '../../../support/builders.ts';
+import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
+import { manifestFile, row } from '../../../support/builders.ts';
 
 const someTree = fc
   .uniqueArray(
@@ -106,15 +107,7 @@ describe('the files that differ between two states', () => {
   });
 
   it('have sizes and versions before and after, and totals', () => {
-    const version = (versionId: string): ManifestWorkbook => ({
-      id: 'w',
-      versionId,
-      author: 'Ada',
-      message: 'a change',
-      createdAt: null,
-      action: null,
-      parentId: null,
-    });
+    const version = (versionId: string): ManifestWorkbook => workbookOf(row({ versionId }));
     const before = [
       manifestFile('a', { workbook: version('v1') }),
       manifestFile('b'),

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EventSink, MirrorEvent } from '../../../../src/app/events.ts';
-import type { PullProgress } from '../../../../src/mirror/pass/events.ts';
 import { createProgress, type ProgressOptions } from '../../../../src/cli/change/progress.ts';
-import { NOW_MS, passFinished } from '../../../support/builders.ts';
+import { NOW_MS, passFinished, pulledEvent, pullProgress } from '../../../support/builders.ts';
 
 const CLEAR = '\r\u001b[K';
 
@@ -26,35 +25,10 @@ function show(options: Partial<ProgressOptions> = {}): {
   return { emit, written, bar: () => written.at(-1)?.replace(CLEAR, '') ?? '' };
 }
 
-function pulling(fields: Partial<PullProgress> = {}): PullProgress {
-  return {
-    target: 'git.example.com/org/big/main',
-    phase: 'downloading',
-    startedAtMs: NOW_MS,
-    downloadedBytes: 512e6,
-    doneBytes: 512e6,
-    totalBytes: 2e9,
-    isEstimate: false,
-    bytesPerSecond: 41e6,
-    leftMs: 36_293,
-    ...fields,
-  };
-}
-
 const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 2, keep: 3, hold: 0, retire: 0 };
 const started = (target: string): MirrorEvent => ({ name: 'target.started', target, reason: 'full-check' });
-const pulled = (target: string): MirrorEvent => ({
-  name: 'target.pulled',
-  target,
-  reason: 'full-check',
-  method: 'none',
-  downloadedBytes: 1500,
-  files: 1,
-  added: 0,
-  changed: 0,
-  removed: 0,
-  durationMs: 10,
-});
+const pulled = (target: string): MirrorEvent =>
+  pulledEvent({ target, downloadedBytes: 1500, durationMs: 10 });
 const failed = (target: string): MirrorEvent => ({
   name: 'target.failed',
   target,
@@ -149,7 +123,10 @@ describe('progress on a terminal', () => {
   });
 
   it('shows how far the longest-running pull is', () => {
-    const pulls = [pulling(), pulling({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 })];
+    const pulls = [
+      pullProgress(),
+      pullProgress({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 }),
+    ];
     const { emit, bar } = show({ monitor: { pulls: () => pulls, scan: () => null }, columns: () => 160 });
     emit(PLANNED);
     expect(bar()).toBe(
@@ -158,7 +135,7 @@ describe('progress on a terminal', () => {
   });
 
   it.each([20, 1, 0])('stays within %i columns, and is text', (columns) => {
-    const pulls = [pulling({ target: 'a\u202e'.repeat(200) })];
+    const pulls = [pullProgress({ target: 'a\u202e'.repeat(200) })];
     const { emit, bar } = show({ columns: () => columns, monitor: { pulls: () => pulls, scan: () => null } });
     emit(PLANNED);
     expect(bar().length).toBeLessThanOrEqual(Math.max(0, columns - 1));

@@ -89,45 +89,29 @@ it('a changed tree is shown together with the failure that prevents its repair',
 
 it('fits a terminal, and shows the running process, counts by state and filters without a match', () => {
   const target = 'github.com/org/plan.git/main';
-  const text = String(
-    describeStatus({
-      nowMs: 1_000_000,
-      maxStalenessMs: 1000,
-      shard: null,
-      hasOthers: false,
-      lastPass: {
-        trigger: 'schedule',
-        startedAtMs: 0,
-        finishedAtMs: 1,
-        listedAtMs: 1,
-        summary: null,
-        failure: null,
-        selection: {
-          repositories: 1,
-          selected: 1,
-          unmatched: [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }],
-        },
-        publishesWhole: false,
-        isWhole: true,
-        problems: [],
-      },
-      isLockHidden: false,
-      holder: { pid: 7, sinceMs: 0, isAlive: true },
-      leases: [],
-      hooksDue: null,
-      live: null,
-      targets: [
-        targetStatus({ target, verifiedAtMs: 0, changedAtMs: 0 }),
-        targetStatus({
-          target: 'B/main',
-          state: 'quarantined',
-          isStale: true,
-          verifiedAtMs: 0,
-          changedAtMs: 0,
-        }),
-      ],
-    }),
-  );
+  const lastPass = {
+    trigger: 'schedule',
+    startedAtMs: 0,
+    finishedAtMs: 1,
+    listedAtMs: 1,
+    summary: null,
+    failure: null,
+    selection: {
+      repositories: 1,
+      selected: 1,
+      unmatched: [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }],
+    },
+    publishesWhole: false,
+    isWhole: true,
+    problems: [],
+  } as const;
+  const old = { verifiedAtMs: 0, changedAtMs: 0 };
+  const targets = [
+    targetStatus({ ...old, target }),
+    targetStatus({ ...old, target: 'B/main', state: 'quarantined', isStale: true }),
+  ];
+  const holder = { pid: 7, sinceMs: 0, isAlive: true };
+  const text = String(describeStatus({ ...REPORT, nowMs: 1_000_000, lastPass, holder, targets }));
   expect(text).toContain('Running: process 7 since 1970-01-01T00:00:00Z (17 min ago)');
   expect(text).toContain('2 targets: 1 fresh, 1 failing');
   expect(text).toContain('! repositories.include: "acounting" matches nothing');

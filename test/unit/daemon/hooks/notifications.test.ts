@@ -51,7 +51,7 @@ describe('notifications of targets', () => {
       reason: 'stale' as const,
       verifiedAtMs: 0,
     }));
-    const stale = { isReady: false, isListed: true, selectsNothing: false, stateProblem: null, notReady };
+    const stale = { ...READY, isReady: false, notReady };
     expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
     expect(tellOfTargets(troubles, [status('failing')], { ...stale, stateProblem: 'It fails.' })).toEqual([]);
     const [told] = tellOfTargets(troubles, [], stale);
@@ -67,6 +67,20 @@ describe('notifications of events', () => {
   const failed: MirrorEvent = { name: 'pass.failed', trigger: 'schedule', durationMs: 1, ...failure };
   const finished = { name: 'pass.finished' } as MirrorEvent;
   const pulled = { name: 'target.pulled', target: 'A/main', files: 1, added: 0, changed: 0, removed: 0 };
+
+  const hook = 'afterPublish';
+  const hookFailed = (target: string | null): MirrorEvent => ({
+    name: 'hook.failed',
+    hook,
+    target,
+    ...failure,
+  });
+  const hookFinished = (target: string): MirrorEvent => ({
+    name: 'hook.finished',
+    hook,
+    target,
+    durationMs: 1,
+  });
 
   it('come once for repeated failures of passes, and once when a pass succeeds', () => {
     const troubles = new Map<string, string>();
@@ -90,10 +104,10 @@ describe('notifications of events', () => {
       { name: 'credentials.refused', credential: 'apiKey', nextAttemptAtMs: 2 },
       { name: 'credentials.accepted', credential: 'apiToken', key: 1 },
       { name: 'credentials.accepted', credential: 'apiKey', key: 2 },
-      { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
-      { name: 'hook.failed', hook: 'afterPublish', target: 'A/main', ...failure, code: 'hook.failed' },
-      { name: 'hook.finished', hook: 'afterPublish', target: 'B/main', durationMs: 1 },
-      { name: 'hook.finished', hook: 'afterPublish', target: 'A/main', durationMs: 1 },
+      hookFailed('A/main'),
+      hookFailed('A/main'),
+      hookFinished('B/main'),
+      hookFinished('A/main'),
       { name: 'settings.refused', ...failure, code: 'settings.invalid' },
       { name: 'settings.reloaded', changed: ['schedule'] },
       { name: 'settings.reloaded', changed: ['schedule'] },
@@ -113,19 +127,7 @@ describe('notifications of events', () => {
 
   it('come each time that the due runs of a hook are unknown, and when they are known again', () => {
     const troubles = new Map<string, string>();
-    const unknown: MirrorEvent = {
-      name: 'hook.failed',
-      hook: 'afterPublish',
-      target: null,
-      ...failure,
-      code: 'disk.failed',
-    };
-    const ran: MirrorEvent = {
-      name: 'hook.finished',
-      hook: 'afterPublish',
-      target: 'A/main',
-      durationMs: 1,
-    };
+    const [unknown, ran] = [hookFailed(null), hookFinished('A/main')];
     const events = [unknown, unknown, ran, ran, unknown];
     expect(events.flatMap((event) => types(tellOfEvent(troubles, event)))).toEqual([
       'hook.failed',

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import type { DaemonReport } from '../../../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
-import { HOUR_MS, NOW_MS, passFinished } from '../../../support/builders.ts';
+import { HOUR_MS, NOW_MS, passFinished, pulledEvent } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics, type ScrapedSample } from '../../../support/text-format.ts';
 
@@ -43,18 +43,8 @@ function expectSamples(samples: readonly ScrapedSample[], expected: readonly Exp
   expect(found).toEqual(expected.map(([name, value, labels = {}]) => [name, value, labels]));
 }
 
-const PULLED = {
-  name: 'target.pulled',
-  target: 'A/main',
-  reason: 'changed',
-  method: 'exchange',
-  downloadedBytes: 100,
-  files: 3,
-  added: 1,
-  changed: 2,
-  removed: 3,
-  durationMs: 250,
-} as const;
+const CHANGES = { method: 'exchange', added: 1, changed: 2, removed: 3 } as const;
+const PULLED = pulledEvent({ ...CHANGES, downloadedBytes: 100, durationMs: 250 });
 const FINISHED = {
   name: 'pass.finished',
   ...passFinished({ durationMs: 2000, targets: 1, pulled: 1, downloadedBytes: 100, changedFiles: 6 }),

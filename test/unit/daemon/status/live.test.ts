@@ -4,25 +4,13 @@ import { describe, expect, it } from 'vitest';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { initialLive, nextLive, PASSES_KEPT } from '../../../../src/daemon/status/live.ts';
 import type { Live } from '../../../../src/daemon/status/status-schema.ts';
-import { passFinished } from '../../../support/builders.ts';
+import { passFinished, pulledEvent } from '../../../support/builders.ts';
 
 const START_MS = 1_750_000_000_000;
 
 const { trigger: _trigger, durationMs: _duration, ...SUMMARY } = passFinished({ targets: 3, pulled: 1 });
 const WRONG = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
-const PULLED = {
-  name: 'target.pulled',
-  target: 'A/main',
-  reason: 'full-check',
-  method: 'none',
-  downloadedBytes: 0,
-  files: 1,
-  added: 0,
-  changed: 0,
-  removed: 0,
-  durationMs: 1,
-} as const;
-
+const PULLED = pulledEvent();
 const finished = (trigger: 'start' | 'schedule', durationMs = 1): MirrorEvent => ({
   name: 'pass.finished',
   trigger,

@@ -24,13 +24,8 @@ describe('a mirror is ready', () => {
     ['when an unselected target is old', { state: 'unselected', isStale: true }],
     ['when a target is absent from the service', { state: 'absent', changedAtMs: null }],
   ])('%s', (_when, facts) => {
-    expect(readinessOf([targetStatus(facts)], LISTED)).toStrictEqual({
-      isReady: true,
-      isListed: true,
-      selectsNothing: false,
-      stateProblem: null,
-      notReady: [],
-    });
+    const readiness = readinessOf([targetStatus(facts)], LISTED);
+    expect(readiness).toStrictEqual({ ...LISTED, isReady: true, stateProblem: null, notReady: [] });
   });
 
   it('when there are no targets at all, once that is known', () => {
@@ -44,13 +39,9 @@ describe('a mirror is not ready', () => {
   });
 
   it('before the first finished pass, however fresh it looks', () => {
-    expect(readinessOf([targetStatus()], { ...LISTED, isListed: false })).toStrictEqual({
-      isReady: false,
-      isListed: false,
-      selectsNothing: false,
-      stateProblem: null,
-      notReady: [],
-    });
+    const unlisted = { ...LISTED, isListed: false };
+    const readiness = readinessOf([targetStatus()], unlisted);
+    expect(readiness).toStrictEqual({ ...unlisted, isReady: false, stateProblem: null, notReady: [] });
   });
 
   it.each<[string, Partial<TargetStatus>, string]>([
@@ -107,10 +98,7 @@ describe('the loop', () => {
 
 const NONE = { count: 0, first: [] };
 const STARTED: MirrorEvent = { name: 'pass.started', trigger: 'schedule' };
-const FINISHED: MirrorEvent = {
-  name: 'pass.finished',
-  ...passFinished(),
-};
+const FINISHED: MirrorEvent = { name: 'pass.finished', ...passFinished() };
 const FAILED: MirrorEvent = {
   name: 'pass.failed',
   trigger: 'schedule',

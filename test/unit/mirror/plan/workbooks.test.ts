@@ -8,6 +8,7 @@ import {
   isSettled,
   rowsAtFiles,
   targetDigest,
+  workbookOf,
 } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
@@ -226,9 +227,8 @@ describe('the check that the service has finished with a branch', () => {
 const KIB = 1024;
 
 function workbook(path: string, versionId = 'v1', fields: Partial<ManifestFile> = {}): ManifestFile {
-  const { id, author, message, createdAt } = row({ path });
   return manifestFile(path, {
-    workbook: { id, versionId, author, message, createdAt, action: null, parentId: null },
+    workbook: workbookOf(row({ path, versionId })),
     sizeBytes: 100 * KIB,
     ...fields,
   });

@@ -13,7 +13,8 @@ import {
   type Rename,
   retireRenames,
 } from '../../../../../src/mirror/store/publish/moves.ts';
-import { changes, manifestFile } from '../../../../support/builders.ts';
+import { workbookOf } from '../../../../../src/mirror/plan/workbooks.ts';
+import { changes, manifestFile, row } from '../../../../support/builders.ts';
 
 const TARGET = 'Sales/main';
 const HISTORY = `history/${TARGET}/TIME`;
@@ -345,16 +346,7 @@ describe('the difference between two trees', () => {
   });
 
   it('ignores modes, times and versions', () => {
-    const workbook = {
-      id: 'x',
-      versionId: 'v',
-      author: null,
-      message: null,
-      createdAt: null,
-      action: null,
-      parentId: null,
-    };
-    const other = manifestFile('a', { mode: 0o600, mtimeMs: 1, workbook });
+    const other = manifestFile('a', { mode: 0o600, mtimeMs: 1, workbook: workbookOf(row()) });
     expect(treeChanges([manifestFile('a')], [other])).toEqual(changes());
   });
 });
