@@ -60,7 +60,7 @@ function answerTo(report: ProbeReport, id: string): string {
 }
 
 describe('a request of a probe', () => {
-  it('ends where the answer drips for ever', async () => {
+  it('ends if the response never ends', async () => {
     const server = createServer((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), 20);
@@ -181,7 +181,7 @@ describe('a probe', () => {
     expect(other.requests).toEqual([]);
   });
 
-  it('sends a made-up key and none only when it is asked to', async () => {
+  it('sends a wrong key, or none, only on request', async () => {
     const service = await startFake();
     const report = await probed(service, { wrong: {} });
     expect(service.credentialFaults()).toHaveLength(4);
@@ -189,12 +189,12 @@ describe('a probe', () => {
     expect(answerTo(report, 'credentials.v1.none')).toBe('401 JSON');
   });
 
-  it('downloads nothing that is too great', async () => {
+  it('downloads nothing that is too large', async () => {
     const report = await probed(await startFake({ length: 'chunked' }), { maxDownloadBytes: 100 });
     expect(answerTo(report, 'archives.leading_folder')).toContain('within the limit');
   });
 
-  it('ends when a credential is refused on the way, or the service has had enough', async () => {
+  it('ends when the service refuses a credential, or asks for fewer requests', async () => {
     const service = await startFake();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
     expect((await probed(service)).stopped).toBe('the service refused the credential (status 401)');
@@ -204,7 +204,7 @@ describe('a probe', () => {
     expect(answerTo(report, 'workbooks.v1')).toBe('yes');
   });
 
-  it('waits as long as the service asks, and goes on', async () => {
+  it('waits as long as the service asks, and continues', async () => {
     const service = await startFake();
     const pauses: number[] = [];
     service.failTimes('/v1/workbooks', 2, { kind: 'status', status: 503, headers: { 'retry-after': '7' } });
@@ -232,7 +232,7 @@ describe('a probe', () => {
     await expect(probed(service)).rejects.toMatchObject({ code });
   });
 
-  it('bears answers that are cut off or are pages of a router, at every endpoint', async () => {
+  it('continues after cut answers and pages of a router, at every endpoint', async () => {
     for (const part of ['/contents', '/v1/workbooks', '/repositories', '?status', '?page']) {
       for (const fault of [
         { kind: 'html' },
@@ -332,7 +332,7 @@ describe('the command probe', () => {
     expect(stderr).toContain('whole number');
   });
 
-  it('ends at once when it is interrupted', async () => {
+  it('ends immediately when it is interrupted', async () => {
     const service = await startFake();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'silence' } : null);
     const running = start(['probe'], {

@@ -18,7 +18,7 @@ import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
 import { MAIN } from '../../support/built.ts';
 
-/** How a service is reached. */
+/** The address and keys of a service. */
 interface ServiceOptions {
   readonly baseUrl: string;
   readonly apiKey: string;
@@ -189,7 +189,7 @@ describe('the statements', () => {
     return findings.filter(({ outcome }) => outcome === 'differs').map(({ id }) => id);
   }
 
-  /** Has an answer in JSON changed on its way. */
+  /** Changes an answer in JSON on its way. */
   async function change(
     fake: FakeService,
     path: string,
@@ -201,10 +201,10 @@ describe('the statements', () => {
     fake.fault = (asked) => (asked === `/api${path}` ? { kind: 'body', body } : null);
   }
 
-  /** What the fake service does not know: a filter, which it takes for none. */
+  /** The fake service ignores the filter of status. */
   const UNFILTERED = ['workbooks.processing', 'workbooks.failure'];
 
-  it('finds nothing wrong with a service of another make but what it lacks', async () => {
+  it('finds only the missing filter in another implementation', async () => {
     expect(await failures(await startFake())).toEqual(UNFILTERED);
   });
 
@@ -222,7 +222,7 @@ describe('the statements', () => {
     ['with weak tags that it honours', { etag: 'weak', conditional: true }],
     ['with further fields', { extraFields: true }],
     ['with status 400 for what is not there', { absentStatus: 400 }],
-  ])('lets everything be that the specification leaves open: %s', async (_name, knobs) => {
+  ])('accepts what the specification leaves open: %s', async (_name, knobs) => {
     expect((await failures(await startFake(knobs))).filter((id) => id !== 'workbooks.version')).toEqual(
       UNFILTERED,
     );
@@ -412,7 +412,7 @@ describe('the statements', () => {
     expect(await failures(fake)).toContain(id);
   });
 
-  it('find keys that open what they must not', async () => {
+  it('finds keys that open too much', async () => {
     const fake = await startFake();
     fake.moreKeys.add(API_TOKEN).add('a-group-key');
     fake.moreTokens.add(API_KEY);

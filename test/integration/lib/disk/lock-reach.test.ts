@@ -24,10 +24,8 @@ function mountAgain(folder: string, place: string): boolean {
   return mounted;
 }
 
-describe('a file system in user space that says nothing of locks', () => {
-  it('has them hold on one mount, not on another, and is told by its type (needs bindfs and FUSE)', async ({
-    skip,
-  }) => {
+describe('a file system in user space that does not say where its locks hold', () => {
+  it('keeps them to one mount, and is recognised by its type (needs bindfs and FUSE)', async ({ skip }) => {
     const root = await temporaryFolder();
     const [folder, one, other] = ['folder', 'one', 'other'].map((name) => join(root, name)) as [
       string,
@@ -85,8 +83,8 @@ describe('a file system in user space that says nothing of locks', () => {
   });
 });
 
-describe('a file system that takes no locks', () => {
-  it.each(['ENOLCK', 'ENOSYS', 'EOPNOTSUPP'])('is said to be the trouble: %s', async (code) => {
+describe('a file system without locks', () => {
+  it.each(['ENOLCK', 'ENOSYS', 'EOPNOTSUPP'])('is named as the problem: %s', async (code) => {
     const root = await temporaryFolder();
     const native = {
       ...bindNativeCalls(),

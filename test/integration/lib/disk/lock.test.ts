@@ -27,9 +27,9 @@ describe('the lock of a directory that was lost', () => {
     await lock.release();
   });
 
-  it('is not there any more while another has it, nor after', async () => {
+  it('stays lost while another process has it, and afterwards', async () => {
     const { file, lock } = await forgotten();
-    // In one process two locks are told apart by their times alone.
+    // In one process, only their times distinguish two locks.
     const forgottenAtMs = Date.now();
     while (Date.now() === forgottenAtMs) await setImmediate();
     const other = await lockDirectory(file, native);
@@ -43,7 +43,7 @@ describe('the lock of a directory that was lost', () => {
     await lock.release();
   });
 
-  it('cannot be looked at where the file system fails', async () => {
+  it('cannot be checked if the file system fails', async () => {
     const failing = { ...native };
     const folder = await temporaryFolder();
     const lock = await lockDirectory(join(folder, 'lock'), failing);
@@ -51,7 +51,7 @@ describe('the lock of a directory that was lost', () => {
       throw Object.assign(new Error('EBADFD'), { code: 'EBADFD' });
     };
     await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });
-    // Whatever fails before that is no defect either.
+    // A failure before that is no defect either.
     await rm(join(folder, 'lock'));
     await symlink('lock', join(folder, 'lock'));
     await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });

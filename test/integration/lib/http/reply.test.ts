@@ -42,18 +42,18 @@ function failing(sentBytes: number, opened: () => void = () => {}): Reply {
 }
 
 describe('a reply that is streamed', () => {
-  it('is not begun where it fails before its first bytes', async () => {
+  it('does not begin if it fails before its first bytes', async () => {
     const { response, bytes } = await ask(await serve(failing(0)));
     expect([response.statusCode, String(await bytes)]).toEqual([500, 'Error: it went']);
   });
 
-  it('is visibly broken where it fails later', async () => {
+  it('breaks off visibly if it fails later', async () => {
     const port = await serve(failing(10));
     // What was sent before may not have left yet.
     await expect(ask(port).then(({ bytes }) => bytes)).rejects.toThrow(/aborted|hang up/);
   });
 
-  it('is given up when its client goes while the first bytes are on their way', async () => {
+  it('ends when its client leaves before the first bytes', async () => {
     let end = (): void => undefined;
     const ended = new Promise<void>((resolve) => {
       end = resolve;
@@ -72,7 +72,7 @@ describe('a reply that is streamed', () => {
     await ended;
   });
 
-  it('is not made for who wants its head alone', async () => {
+  it('is not made for a request for the head alone', async () => {
     let opened = 0;
     const { response } = await ask(await serve(failing(0, () => (opened += 1))), 'HEAD');
     expect([response.statusCode, opened]).toEqual([200, 0]);
@@ -80,7 +80,7 @@ describe('a reply that is streamed', () => {
 });
 
 describe('a page', () => {
-  it('is packed for who takes that, under one tag', async () => {
+  it('is compressed for clients that accept it, with the same tag', async () => {
     const script = 'server/uploads/page/page.js';
     const page = await loadPage('server/uploads/page', 'the page');
     expect([...page.keys()]).toEqual(expect.arrayContaining(['index.html', script, 'lib/page/text.js']));
@@ -95,7 +95,7 @@ describe('a page', () => {
     expect((await ask(port, 'GET', { 'if-none-match': etag })).response.statusCode).toBe(304);
   });
 
-  it('that is short is sent as it is', async () => {
+  it('is sent uncompressed if it is short', async () => {
     const port = await serve({ status: 200, headers: {}, body: packableBody('text/plain', 'short', 'x') });
     const { response } = await ask(port, 'GET', { 'accept-encoding': 'gzip' });
     expect([response.headers['content-encoding'], response.headers.vary]).toEqual([undefined, undefined]);

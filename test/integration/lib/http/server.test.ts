@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { createHttpServer } from '../../../../src/lib/http/server.ts';
 
-it('a server that could not listen at first hears of troubles once', async () => {
+it('a server that could not listen at first reports each error once', async () => {
   const taken = createServer();
   await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
   const address = taken.address();

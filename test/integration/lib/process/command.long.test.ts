@@ -68,20 +68,20 @@ describe('a command', () => {
     );
   });
 
-  it('gives its exit code and the last line of its errors, fit for a log', async () => {
+  it('gives its exit code and the last line of its errors, safe for a log', async () => {
     const end = await shell('echo first >&2; printf "last \\033[31mline\\n\\n" >&2; exit 3');
     expect(end).toMatchObject({ exitCode: 3, lastLine: 'last \u001b[31mline' });
     expect(await shell('true')).toMatchObject({ exitCode: 0, lastLine: null });
   });
 
-  it('may write without end, and need not read', async () => {
+  it('may write without limit, and leave its input unread', async () => {
     const input = Array.from({ length: 50_000 }, () => 'a line that nobody reads\n');
     const end = await shell('exec head -c 3000000 /dev/zero >&2', { input });
     expect(end.exitCode).toBe(0);
     expect(end.lastLine?.length ?? 0).toBeLessThanOrEqual(3000);
   });
 
-  it('that takes too long is stopped with its children, also where they do not listen', async () => {
+  it('that takes too long is stopped with its children, even if they ignore signals', async () => {
     const folder = await temporaryFolder();
     const script = `trap '' TERM; (trap '' TERM; echo $$ > parent; exec sleep 60) & echo $! > child; wait`;
     await expect(shell(script, { cwd: folder, timeoutMs: 300 })).rejects.toMatchObject({
@@ -93,26 +93,26 @@ describe('a command', () => {
     }
   });
 
-  it('that left a child behind has ended all the same', async () => {
+  it('has ended even if it left a child behind', async () => {
     const folder = await temporaryFolder();
     expect(await shell('sleep 60 & echo $! > child', { cwd: folder })).toMatchObject({ exitCode: 0 });
     process.kill(Number(await readFile(join(folder, 'child'), 'utf8')), 'SIGKILL');
   });
 
-  it('that a signal ended has failed', async () => {
+  it('fails if a signal ends it', async () => {
     await expect(shell('echo why >&2; kill -SEGV $$')).rejects.toMatchObject({
       code: 'hook.failed',
       message: 'It was ended by SIGSEGV: why',
     });
   });
 
-  it('is stopped at once when the program is to end', async () => {
+  it('is stopped immediately when the program ends', async () => {
     const signal = AbortSignal.timeout(100);
     await expect(shell('sleep 60', { signal })).rejects.toMatchObject({ code: 'pass.abandoned' });
     await expect(shell('sleep 60', { signal })).rejects.toMatchObject({ code: 'pass.abandoned' });
   });
 
-  it('that cannot be started has failed', async () => {
+  it('fails if it cannot be started', async () => {
     const folder = await temporaryFolder();
     const script = join(folder, 'script');
     await writeFile(script, '#!/no/such/interpreter\n');
@@ -126,7 +126,7 @@ describe('a command', () => {
     await expect(shell('', { environment })).rejects.toMatchObject({ code: 'hook.failed' });
   });
 
-  it('that cannot be started for want of file descriptors has failed, and takes nothing else with it', () => {
+  it('fails if no file descriptor is left for it, and affects nothing else', () => {
     const script = `
       import { openSync } from 'node:fs';
       import { startProgram } from ${JSON.stringify(join(import.meta.dirname, '../../../../src/lib/process/run.ts'))};
@@ -141,7 +141,7 @@ describe('a command', () => {
 });
 
 describe('a program', () => {
-  it('is looked for on the search path, but never in the folder that the command runs in', async () => {
+  it('is searched for on the search path, but never in the working folder of the command', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'tool'), '#!/bin/sh\n');
     await expect(findProgram('tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
