@@ -148,16 +148,6 @@ describe('a new version in the list with the bytes of the version before', () =>
     expect(mirror.service.takeDownloads()).toEqual([]);
   });
 
-  it('is not accepted by many requests within a moment', async () => {
-    const mirror = await user();
-    await mirror.syncUntilFresh();
-    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a1');
-    const codes: number[] = [];
-    vi.setSystemTime(Date.now());
-    for (let count = 0; count < 5; count += 1) codes.push((await mirror.run('sync')).exitCode);
-    expect(codes).toEqual([1, 1, 1, 1, 1]);
-  });
-
   it('is accepted immediately if its listed digest proves it', async () => {
     const mirror = await user({ digests: true });
     await mirror.syncUntilFresh();

