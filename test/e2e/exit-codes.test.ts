@@ -100,35 +100,10 @@ const ROWS: readonly Row[] = [
     },
   },
   {
-    state: 'failing',
-    exitCode: 1,
-    during: async (place) => {
-      failContents({ kind: 'status', status: 500 })(place);
-      await rm(join(place.directory, 'mirror/A/main'), { recursive: true });
-    },
-  },
-  {
-    state: 'fresh',
-    exitCode: 0,
-    during: async ({ directory }, daemon) => {
-      await rm(join(directory, 'mirror/A/main'), { recursive: true });
-      await daemon.prints(/"target\.drifted"/);
-    },
-  },
-  {
     state: 'missing',
     exitCode: 0,
     settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
     during: ({ service, a }) => service.removeRepository(a),
-  },
-  {
-    state: 'missing',
-    exitCode: 0,
-    settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
-    before: ({ service, a }) => {
-      service.write(a, 'dev', 'd.xlsx', 'd');
-    },
-    during: ({ a }) => a.branches.delete('main'),
   },
   {
     state: 'unselected',

@@ -83,13 +83,4 @@ describe('flags of settings', () => {
     expect(exitCode).toBe(0);
     expect(stdout.replaceAll('\\', '')).toMatch(/--max-staleness|maxStaleness/);
   });
-
-  it('are known before a command runs, and unknown ones are refused', async () => {
-    const directory = await temporaryFolder();
-    const { exitCode } = await run(['config', 'show', '--directory', directory, '--max-staleness', '1h']);
-    expect(exitCode).toBe(0);
-    const refused = await run(['status', '--max-stalenes', '1h']);
-    expect(refused.exitCode).toBe(2);
-    expect(refused.stderr).toContain('--max-staleness');
-  });
 });
