@@ -8,7 +8,7 @@ import { toMirrorError } from '../../lib/errors/errors.ts';
 import { sendReply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson, RequestError } from '../../lib/http/request.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { refusal } from '../web/replies.ts';
+import { refusal } from '../web/routes.ts';
 
 /** The daemon, where tasks are done. */
 export interface ControlPlace extends TaskPlace {

@@ -4,8 +4,7 @@ import { hasToken, isForeignFetch, isOwnHost } from '../../lib/http/access.ts';
 import { packableBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { splitTarget } from '../../lib/http/request.ts';
-import { refusal } from './replies.ts';
-import type { Route } from './routes.ts';
+import { refusal, type Route } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
 /** Rules for accepted clients. Read for every request, as settings change. */

@@ -5,7 +5,7 @@ import { z } from 'zod';
 
 import { withCommand } from '../../../../src/daemon/status/status-service.ts';
 import { statusJsonSchema, statusSchema } from '../../../../src/daemon/status/status-schema.ts';
-import { statusBody } from '../../../../src/daemon/web/replies.ts';
+import { statusBody } from '../../../../src/daemon/web/routes.ts';
 import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 
