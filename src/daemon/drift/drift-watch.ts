@@ -54,23 +54,16 @@ export async function startDriftWatch(
   const checks = new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
   const { root, mirror: targets, trees } = store.layout;
   const folders = [targets, trees].map((path) => relative(root, path));
-  let isComplete = true;
-  const onUnwatched = (error: unknown): void => {
-    isComplete = false;
-    emit({ name: 'drift.unwatched', ...eventFailure(error) });
-  };
-  const watch = new TreeWatch(root, folders, checks.hint, onUnwatched);
-  let isReady = false;
-  void watch.ready.catch(onUnwatched).finally(() => (isReady = true));
+  const watch = new TreeWatch(root, folders, checks.hint, checks.reportUnseen);
   let isLookedAt = false;
   return {
     repair: (chosen) => checks.repair(chosen),
     afterPass: () => {
-      const isWatched = isReady && isComplete;
+      const { isWhole } = watch;
       // Compare everything once, to find changes from before the watch was complete.
-      if (!isWatched || !isLookedAt || checks.hasMissed) checks.lookAtAll();
+      if (!isWhole || !isLookedAt || checks.hasMissed) checks.lookAtAll();
       else checks.lookAtDrifted();
-      isLookedAt = isWatched;
+      isLookedAt = isWhole;
     },
     close: async () => {
       await checks.close();
@@ -97,7 +90,7 @@ class TreeChecks {
   #isAllHinted = false;
   readonly #looks = createBackgroundWork(
     ({ stop }) => this.#lookAtHints(stop),
-    (error) => this.#reportUnseen(error),
+    (error) => this.reportUnseen(error),
   );
 
   /**
@@ -145,9 +138,8 @@ class TreeChecks {
     return this.#looks.close(0);
   }
 
-  #reportUnseen(error: unknown): void {
+  readonly reportUnseen = (error: unknown): void =>
     this.#emit({ name: 'drift.unwatched', ...eventFailure(error) });
-  }
 
   async #lookAtHints(stop: AbortSignal): Promise<void> {
     const isStopped = (): boolean => stop.aborted;
@@ -162,7 +154,7 @@ class TreeChecks {
         onScanned?.scanned(index, targets.length);
         // An unreadable tree must not stop the comparison of others.
         await this.#lookAt(target, stop).catch((error: unknown) => {
-          if (!stop.aborted) this.#reportUnseen(error);
+          if (!stop.aborted) this.reportUnseen(error);
         });
         if (isStopped()) return;
       }

@@ -67,6 +67,11 @@ export class TreeWatch {
     this.ready = this.#begin();
   }
 
+  /** Whether everything is watched: every change gives a hint. */
+  get isWhole(): boolean {
+    return this.#isReady && !this.#hasFailed;
+  }
+
   async close(): Promise<void> {
     this.#leave();
     await this.#looks.close(0);
