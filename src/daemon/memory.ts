@@ -70,7 +70,7 @@ export function shareArenas(): void {
  * Binds `malloc_trim(3)`, which returns freed memory from the C library to the system. It does nothing if the library has
  * no such call, as musl.
  */
-export function bindTrim(): () => void {
+function bindTrim(): () => void {
   const trim = declare(openLibc(), 'int malloc_trim(size_t pad)');
   return () => void trim?.(0);
 }
