@@ -43,6 +43,9 @@ export function createLoop(
     const name = waiting;
     waiting = null;
     isPassing = true;
+    // This pass sees the change behind every request so far.
+    isAsked = false;
+    clearTimeout(timer);
     const startedAtMs = performance.now();
     await pass(name, stop).finally(() => {
       const endedAtMs = performance.now();
@@ -61,11 +64,7 @@ export function createLoop(
     clearTimeout(timer);
     // The running pass may have missed the change behind a request.
     if (!isAsked || isPassing) return;
-    const passNow = (): void => {
-      isAsked = false;
-      trigger('poll');
-    };
-    timer = setTimeout(passNow, Math.max(0, mayBeginAtMs - performance.now())).unref();
+    timer = setTimeout(trigger, Math.max(0, mayBeginAtMs - performance.now()), 'poll').unref();
   };
   return {
     trigger,

@@ -168,6 +168,16 @@ describe('requests for a pass', () => {
     }
   });
 
+  it('that wait are over once another pass begins', async () => {
+    const { loop, begun, end } = await afterPass(7000);
+    loop.ask();
+    loop.trigger('schedule');
+    vi.advanceTimersByTime(10_000);
+    await end();
+    vi.advanceTimersByTime(100_000);
+    expect(begun).toEqual(['start', 'schedule']);
+  });
+
   it('are dropped before the first pass, and start none once the loop has stopped', async () => {
     const { loop, begun } = bench();
     loop.ask();
