@@ -3,11 +3,7 @@ import { onTestFinished } from 'vitest';
 import { layoutOf } from '../../src/mirror/store/layout.ts';
 import { wayToTree } from '../../src/mirror/store/published-tree.ts';
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
-import {
-  createReplicaLibrary,
-  type ReplicaLibrary,
-  type ReplicaTrouble,
-} from '../../src/server/replica/library.ts';
+import { ReplicaLibrary, type ReplicaTrouble } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 
@@ -43,7 +39,7 @@ export function replicaLibrary(
     wayToTree: (target: string) => wayToTree(layoutOf(directory), target),
     records: () => Promise.resolve(records),
   };
-  return createReplicaLibrary(port, (each) => trouble.push(each));
+  return new ReplicaLibrary(port, (each) => trouble.push(each));
 }
 
 /** Serves a mirror until the running test ends. */

@@ -13,7 +13,7 @@ import { wayToTree } from '../../mirror/store/published-tree.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
-import { createReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
+import { ReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
 import {
   prepareServeDirectory,
   refuseMissingServeDirectory,
@@ -109,7 +109,7 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
   await refuseNoMirror(directory);
   await refuseMissing(directory);
   await refuseMissing(layout.manifests);
-  const library = createReplicaLibrary(
+  const library = new ReplicaLibrary(
     {
       directory: layout.root,
       wayToTree: (target) => wayToTree(layout, target),

@@ -1,7 +1,7 @@
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
 import { HEAD_BRANCH, serviceBranch } from '../../mirror/upstream/listing.ts';
-import type { Repository, WorkbookRow } from '../http/library.ts';
+import type { ProcessingStatus, Repository, WorkbookRow, Workbooks } from '../http/library.ts';
 
 /** A published target. */
 export interface MirroredTarget {
@@ -72,25 +72,33 @@ function presentId(id: string, nameThen: string, nameNow: string): string {
   return id.startsWith(`${nameThen}/`) ? nameNow + id.slice(nameThen.length) : id;
 }
 
+const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
+/** Status of a tree pulled while the service was processing it: the same version is pulled again after that. */
+const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
+
 /** The workbooks of a mirror as v1 lists them, sorted by id and branch. */
-export function rowsOf(repositories: ReadonlyMap<string, MirroredRepository>): WorkbookRow[] {
+export function workbooksOf(repositories: ReadonlyMap<string, MirroredRepository>): Workbooks {
   const rows: WorkbookRow[] = [];
+  const unsettled = new Set<WorkbookRow>();
   for (const { shown, targets } of repositories.values()) {
-    for (const { branch, repository, files } of [...targets.values()].map(({ manifest }) => manifest)) {
-      for (const { path, workbook, sizeBytes: size, sha256: digest } of files) {
+    for (const { manifest } of targets.values()) {
+      for (const { path, workbook, sizeBytes: size, sha256: digest } of manifest.files) {
         if (workbook === undefined) continue;
         const { id, versionId, author, action, createdAt, message, parentId } = workbook;
-        rows.push({
-          id: presentId(id, repository.fullName, shown.full_name),
+        const row = {
+          id: presentId(id, manifest.repository.fullName, shown.full_name),
           integration: shown.full_name,
-          branch: serviceBranch(branch),
+          branch: serviceBranch(manifest.branch),
           path,
           version: { id: versionId, author, action, createdAt, message, parentId },
           // The digest identifies the bytes, even if a new version did not change them.
           file: { size, digest },
-        });
+        };
+        rows.push(row);
+        if (!manifest.settled) unsettled.add(row);
       }
     }
   }
-  return rows.sort((a, b) => byCodeUnits(a.id, b.id) || byCodeUnits(a.branch, b.branch));
+  rows.sort((a, b) => byCodeUnits(a.id, b.id) || byCodeUnits(a.branch, b.branch));
+  return { rows, standingOf: (row) => (unsettled.has(row) ? UNSETTLED : DONE) };
 }

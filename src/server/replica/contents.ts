@@ -1,10 +1,26 @@
 import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { lstat, open, realpath } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
-import type { ManifestFile } from '../../mirror/store/manifest.ts';
+import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import type { Content } from '../http/library.ts';
-import { readFile } from './tree.ts';
-import { zipBytes, zipOf, type ZipSource } from './zip.ts';
+import type { ManifestFile } from '../../mirror/store/manifest.ts';
+import type { ByteRange, Bytes, Content } from '../http/library.ts';
+import { zipBytes, zipOf } from './zip.ts';
+
+/** A tree differs from its manifest. */
+export class TreeChangedError extends Error {
+  override readonly name = 'TreeChangedError';
+  /** Below the tree; empty for the tree itself. */
+  readonly path: string;
+
+  constructor(path: string, what: string) {
+    super(what);
+    this.path = path;
+  }
+}
 
 /** A file or folder of a published tree. */
 export type Place =
@@ -41,22 +57,112 @@ export function tagOf(place: Place): string {
   return `"${hash.digest('hex')}"`;
 }
 
-/** The content of a place. @param tree real path of the folder of the tree */
-export function contentOf(tree: string, place: Place): Omit<Content, 'verifiedAtMs'> {
+/**
+ * The content of a place, whose files exist with the sizes of the manifest.
+ * @param tree real path of the folder of the tree
+ * @throws TreeChangedError, and the reason of `signal`; so does reading the content
+ */
+export async function contentOf(
+  tree: string,
+  place: Place,
+  signal?: AbortSignal,
+): Promise<Omit<Content, 'verifiedAtMs'>> {
   const { kind } = place;
   const etag = tagOf(place);
   if (kind === 'file') {
     const { file } = place;
-    return {
-      kind,
-      etag,
-      sizeBytes: file.sizeBytes,
-      open: (signal, range) => readFile(tree, file, signal, range),
-    };
+    await checkFiles(tree, [file], signal);
+    return { kind, etag, sizeBytes: file.sizeBytes, open: (...how) => readFile(tree, file, ...how) };
   }
-  const entries = place.files.map((file) => ({ ...file, name: file.path.slice(place.prefix.length) }));
-  const sourcesFor = (signal: AbortSignal): ZipSource[] =>
-    entries.map((entry) => ({ ...entry, read: (range) => readFile(tree, entry, signal, range) }));
-  const sizeBytes = zipBytes(entries);
-  return { kind, etag, sizeBytes, open: (signal, range) => zipOf(sourcesFor(signal), range) };
+  await checkFiles(tree, place.files, signal);
+  const sources = place.files.map((file) => ({
+    ...file,
+    name: file.path.slice(place.prefix.length),
+    read: (...how: Parameters<Content['open']>) => readFile(tree, file, ...how),
+  }));
+  return { kind, etag, sizeBytes: zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
+}
+
+/** Neither follows a link nor waits for the other end of a pipe (open(2)). */
+export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+
+/** Error codes for a path that is missing, or is something else than expected. */
+const NOT_THERE = new Set<unknown>(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'ENAMETOOLONG']);
+
+/** Returns null if the path is missing or something else. */
+export async function unlessAbsent<T>(operation: Promise<T>): Promise<T | null> {
+  try {
+    return await operation;
+  } catch (error) {
+    if (NOT_THERE.has(systemCode(error))) return null;
+    throw error;
+  }
+}
+
+const LOOKUPS = 32;
+
+/** Checks that files exist with the sizes of the manifest, and that no link leads to them. @throws as {@link contentOf} */
+async function checkFiles(
+  tree: string,
+  files: readonly ManifestFile[],
+  signal: AbortSignal | undefined,
+): Promise<void> {
+  const folders = new Set(files.map(({ path }) => dirname(join(tree, path))));
+  await forEachConcurrently(folders, LOOKUPS, async (folder) => {
+    if ((await unlessAbsent(realpath(folder))) !== folder)
+      throw new TreeChangedError(folder.slice(tree.length + 1), 'a folder is missing');
+  });
+  await forEachConcurrently(files, LOOKUPS, async (file) => {
+    signal?.throwIfAborted();
+    checkFile(file, await unlessAbsent(lstat(join(tree, file.path))));
+  });
+}
+
+function checkFile(
+  { path, sizeBytes }: ManifestFile,
+  stats: { readonly size: number; readonly isFile: () => boolean } | null,
+): void {
+  if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is missing');
+  if (stats.size !== sizeBytes) throw new TreeChangedError(path, 'a file has another size');
+}
+
+const PIECE_BYTES = 256 * 1024;
+
+/**
+ * Reads a file of a checked tree, or a part of it, and compares all of its bytes with the manifest. The last piece is sent
+ * only after that, so that a reader never gets a complete wrong file.
+ */
+async function* readFile(
+  tree: string,
+  file: ManifestFile,
+  signal: AbortSignal,
+  { first, last }: ByteRange = { first: 0, last: Infinity },
+): Bytes {
+  const handle = await unlessAbsent(open(join(tree, file.path), READ_FLAGS));
+  if (handle === null) throw new TreeChangedError(file.path, 'a file is missing');
+  try {
+    checkFile(file, await handle.stat());
+    const pieces: AsyncIterable<Uint8Array> = handle.createReadStream({
+      autoClose: false,
+      end: file.sizeBytes,
+      highWaterMark: PIECE_BYTES,
+    });
+    const hash = createHash('sha256');
+    let kept: Uint8Array | null = null;
+    let at = 0;
+    for await (const piece of pieces) {
+      signal.throwIfAborted();
+      hash.update(piece);
+      const wanted = piece.subarray(Math.max(0, first - at), Math.max(0, last + 1 - at));
+      at += piece.length;
+      if (wanted.length === 0) continue;
+      if (kept !== null) yield kept;
+      kept = wanted;
+    }
+    if (hash.digest('hex') !== file.sha256)
+      throw new TreeChangedError(file.path, 'a file has other bytes than the manifest says');
+    if (kept !== null) yield kept;
+  } finally {
+    await handle.close();
+  }
 }

@@ -9,12 +9,23 @@ import { latestUntil } from '../../lib/time/wrong-clock.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { knownBranch, targetKey } from '../../mirror/upstream/listing.ts';
-import type { Bytes, Content, Library, ProcessingStatus, Repository, WorkbookRow } from '../http/library.ts';
+import type { Bytes, Content, Library, Repository } from '../http/library.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
-import { contentOf, findPlace } from './contents.ts';
-import type { MirrorPort } from './manifests.ts';
-import { busy, isReadable, type Scan, Scanner } from './scans.ts';
-import { checkFiles, TreeChangedError, unlessAbsent } from './tree.ts';
+import { contentOf, findPlace, TreeChangedError, unlessAbsent } from './contents.ts';
+import { busy, MirrorReader, type Scan } from './mirror-reader.ts';
+
+/** The published mirror, as a replica reads it. The replica writes and locks nothing in it. */
+export interface MirrorPort {
+  /** The setting `directory`. */
+  readonly directory: string;
+  /** The names of the folders that lead from the directory down to the tree of a target. */
+  readonly wayToTree: (target: string) => readonly string[];
+  /**
+   * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty if
+   * there are no records, as in a backup.
+   */
+  readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
+}
 
 /** A difference between a mirror and its manifests that a replica found. */
 export interface ReplicaTrouble {
@@ -23,12 +34,6 @@ export interface ReplicaTrouble {
   /** Below the tree; empty for the tree itself. */
   readonly path: string;
   readonly what: string;
-}
-
-/** A mirror, as the service reads it. */
-export interface ReplicaLibrary extends Required<Library> {
-  /** Counts the mirrored targets, for the command that starts the replica. */
-  readonly totals: () => Promise<ReplicaTotals>;
 }
 
 /** The size and the age of a mirror. */
@@ -47,48 +52,128 @@ const LAST_PAUSE_MS = 640;
 /** Longest time that the daemon's records are cached, in milliseconds; a stale record never makes data look too young. */
 const RECORDS_MS = 5000;
 
-const DONE: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-/** Status of a tree pulled while the service was processing it: the same version is pulled again after that. */
-const UNSETTLED: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
+/** A published mirror, as the service reads it. Works while another process publishes there. */
+export class ReplicaLibrary implements Required<Library> {
+  readonly #port: MirrorPort;
+  readonly #onTrouble: (trouble: ReplicaTrouble) => void;
+  readonly #reader: MirrorReader;
+  readonly #records: SharedWork<ReadonlyMap<string, TargetRecord>>;
 
-/**
- * Makes the library of a published mirror. Works while another process publishes there; locks and writes nothing.
- * @param onTrouble receives trees and files that differ from their manifest; these are not served
- */
-export function createReplicaLibrary(
-  port: MirrorPort,
-  onTrouble: (trouble: ReplicaTrouble) => void,
-): ReplicaLibrary {
-  const scanner = new Scanner(port);
-  const records = shareWork(port.records, RECORDS_MS);
-  const readers: Readers = { port, scanner, records, onTrouble };
-  const scan = (work: SharedWork<Scan>): Promise<Scan> => unlessGone(work, onTrouble);
-  return {
-    repositories: async () => complete(await scan(scanner.fresh)).repositories,
-    knownRepositories: async () => (await scan(scanner.recent)).repositories,
-    workbooks: async () => workbooksOf(complete(await scan(scanner.fresh))),
-    content: (repository, branch, path, signal) =>
-      unlessGone(() => findContent(readers, { repository, branch, path }, signal), onTrouble),
-    verifiedAtMs: async () => oldestOf((await scan(scanner.recent)).targets, await records()),
-    totals: async () => {
-      const { repositories, targets, unreadable } = await scanner.fresh();
-      const oldestVerifiedAtMs = oldestOf(targets, await records());
-      return { repositories: repositories.length, targets: targets.length, unreadable, oldestVerifiedAtMs };
-    },
-  };
-}
+  /** @param onTrouble receives trees and files that differ from their manifest; these are not served */
+  constructor(port: MirrorPort, onTrouble: (trouble: ReplicaTrouble) => void) {
+    this.#port = port;
+    this.#onTrouble = onTrouble;
+    this.#reader = new MirrorReader(port.directory);
+    this.#records = shareWork(port.records, RECORDS_MS);
+  }
 
-interface Readers {
-  readonly port: MirrorPort;
-  readonly scanner: Scanner;
-  readonly records: SharedWork<ReadonlyMap<string, TargetRecord>>;
-  readonly onTrouble: (trouble: ReplicaTrouble) => void;
+  async repositories(): Promise<readonly Repository[]> {
+    return shownIn(complete(await this.#unlessGone(this.#reader.fresh)));
+  }
+
+  async knownRepositories(): Promise<readonly Repository[]> {
+    return shownIn(await this.#unlessGone(this.#reader.recent));
+  }
+
+  async workbooks(): ReturnType<Library['workbooks']> {
+    return complete(await this.#unlessGone(this.#reader.fresh)).workbooks;
+  }
+
+  async verifiedAtMs(): Promise<number | null> {
+    return oldestOf((await this.#unlessGone(this.#reader.recent)).targets, await this.#records());
+  }
+
+  /** Counts the mirrored targets, for the command that starts the replica. @throws MirrorError `disk.failed` */
+  async totals(): Promise<ReplicaTotals> {
+    const { byId, targets, unreadable } = await this.#reader.fresh();
+    const oldestVerifiedAtMs = oldestOf(targets, await this.#records());
+    return { repositories: byId.size, targets: targets.length, unreadable, oldestVerifiedAtMs };
+  }
+
+  content(
+    repository: Repository,
+    branch: string | null,
+    path: string,
+    signal?: AbortSignal,
+  ): Promise<Content> {
+    return this.#unlessGone(() => this.#find({ repository, branch }, path, signal));
+  }
+
+  /** Refuses a request if the disk fails, which is not a defect of this program. @throws RequestError 503 */
+  async #unlessGone<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
+      this.#onTrouble({ target: 'the mirror', path: '', what: error.message });
+      throw busy('the disk of the mirror fails');
+    }
+  }
+
+  /**
+   * Finds the content of a path. A publish changes the tree first and then the manifest: while the two disagree, they are read
+   * again for a while.
+   * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that differs from its manifest
+   */
+  async #find(wanted: Wanted, path: string, signal: AbortSignal | undefined): Promise<Content> {
+    let scan = await this.#reader.recent();
+    for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
+      const target = targetIn(scan, wanted);
+      try {
+        return await this.#read(target, path, signal);
+      } catch (error) {
+        if (!(error instanceof TreeChangedError)) throw error;
+        if (pauseMs > LAST_PAUSE_MS) {
+          this.#report(target?.path ?? wanted.repository.full_name, error);
+          throw withheld('the mirrored contents differ from their manifest at the moment');
+        }
+      }
+      await sleep(pauseMs, undefined, { signal });
+      scan = await this.#reader.fresh();
+      requireTarget(scan, wanted);
+    }
+  }
+
+  #report(target: string, { path, message: what }: TreeChangedError): void {
+    this.#onTrouble({ target, path, what });
+  }
+
+  /** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
+  async #read(seen: MirroredTarget | null, path: string, signal: AbortSignal | undefined): Promise<Content> {
+    const target = seen && (await this.#reader.read(seen.path));
+    if (seen === null || target === null || !isSame(target.manifest, seen.manifest))
+      throw new TreeChangedError('', 'its manifest has moved or is missing');
+    const { manifest } = target;
+    const root = await unlessAbsent(realpath(this.#port.directory));
+    if (root === null) throw new TreeChangedError('', 'its folder is missing');
+    const tree = join(root, ...this.#port.wayToTree(seen.path));
+    const { open, ...facts } = await contentOf(tree, findPlace(manifest.files, path), signal);
+    return {
+      ...facts,
+      verifiedAtMs: verifiedAtMs(manifest, await this.#records()),
+      open: (...how) => this.#unlessChanged(seen.path, open(...how)),
+    };
+  }
+
+  /** @throws RequestError 503 for a tree that differs from its manifest; this cuts off an answer that has begun */
+  async *#unlessChanged(target: string, bytes: Bytes): Bytes {
+    try {
+      yield* bytes;
+    } catch (error) {
+      if (!(error instanceof TreeChangedError)) throw error;
+      this.#report(target, error);
+      throw withheld('the contents changed while they were read');
+    }
+  }
 }
 
 interface Wanted {
   readonly repository: Repository;
   readonly branch: string | null;
-  readonly path: string;
+}
+
+function shownIn({ byId }: Scan): readonly Repository[] {
+  return [...byId.values()].map(({ shown }) => shown);
 }
 
 /**
@@ -113,39 +198,6 @@ function withheld(message: string): RequestError {
   return new RequestError(503, 'unavailable', `${message}: ask again`);
 }
 
-/** Refuses a request if the disk fails, which is not a defect of this program. @throws RequestError 503 */
-async function unlessGone<T>(
-  work: () => Promise<T>,
-  onTrouble: (trouble: ReplicaTrouble) => void,
-): Promise<T> {
-  try {
-    return await work();
-  } catch (error) {
-    if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
-    onTrouble({ target: 'the mirror', path: '', what: error.message });
-    throw busy('the disk of the mirror fails');
-  }
-}
-
-function workbooksOf(scan: Scan): Awaited<ReturnType<Library['workbooks']>> {
-  const key = (fullName: string, branch: string): string => `${fullName}\n${branch}`;
-  const unsettled = new Set(
-    scan.targets
-      .filter(({ manifest }) => !manifest.settled)
-      .map(
-        ({
-          manifest: {
-            repository: { id },
-            branch,
-          },
-        }) => key(scan.byId.get(id)?.shown.full_name ?? id, branch),
-      ),
-  );
-  const standingOf = ({ integration, branch }: WorkbookRow): ProcessingStatus =>
-    unsettled.has(key(integration, branch)) ? UNSETTLED : DONE;
-  return { rows: scan.rows(), standingOf };
-}
-
 /** When a target was last verified against the service; 0 if the only time is in the future, from a wrong clock. */
 function verifiedAtMs(
   { repository, branch, publishedAtMs, verifiedAtMs }: Manifest,
@@ -160,45 +212,16 @@ function oldestOf(
   targets: readonly MirroredTarget[],
   records: ReadonlyMap<string, TargetRecord>,
 ): number | null {
-  return targets.reduce<number | null>((oldest, { manifest }) => {
-    const atMs = verifiedAtMs(manifest, records);
-    return oldest === null ? atMs : Math.min(oldest, atMs);
-  }, null);
+  const [oldest = null] = targets
+    .map(({ manifest }) => verifiedAtMs(manifest, records))
+    .sort((a, b) => a - b);
+  return oldest;
 }
 
-/**
- * Finds the content of a path. A publish changes the tree first and then the manifest: while the two disagree, they are read
- * again for a while.
- * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that differs from its manifest
- */
-async function findContent(readers: Readers, wanted: Wanted, signal?: AbortSignal): Promise<Content> {
-  let scan = await readers.scanner.recent();
-  for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
-    const target = targetIn(scan, wanted);
-    try {
-      return await contentIn(readers, target, wanted.path, signal);
-    } catch (error) {
-      if (!(error instanceof TreeChangedError)) throw error;
-      if (pauseMs > LAST_PAUSE_MS) {
-        const { path, message: what } = error;
-        readers.onTrouble({ target: target?.path ?? wanted.repository.full_name, path, what });
-        throw withheld('the mirrored contents differ from their manifest at the moment');
-      }
-    }
-    await sleep(pauseMs, undefined, { signal });
-    scan = await readers.scanner.fresh();
-    requireTarget(scan, wanted);
-  }
-}
-
-function targetIn(
-  scan: Scan,
-  { repository, branch }: Pick<Wanted, 'repository' | 'branch'>,
-): MirroredTarget | null {
+function targetIn(scan: Scan, { repository, branch }: Wanted): MirroredTarget | null {
   const targets = scan.byId.get(repository.id)?.targets;
   if (branch !== null) return targets?.get(knownBranch(branch)) ?? targets?.get(branch) ?? null;
-  const name = defaultBranch([...(targets?.keys() ?? [])]);
-  return name === null ? null : (targets?.get(name) ?? null);
+  return targets?.get(defaultBranch([...targets.keys()]) ?? '') ?? null;
 }
 
 /** @throws RequestError 404 for a repository or branch that is not mirrored, 503 if that is uncertain */
@@ -218,33 +241,6 @@ function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
   throw new RequestError(404, 'branch_not_found', message);
 }
 
-/** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
-async function contentIn(
-  { port, records, scanner, onTrouble }: Readers,
-  seen: MirroredTarget | null,
-  path: string,
-  signal?: AbortSignal,
-): Promise<Content> {
-  const target = seen === null ? null : await scanner.read(seen.path);
-  if (seen === null || !isReadable(target) || !isSame(target.manifest, seen.manifest))
-    throw new TreeChangedError('', 'its manifest has moved or is missing');
-  const { manifest } = target;
-  const place = findPlace(manifest.files, path);
-  const root = await unlessAbsent(realpath(port.directory));
-  if (root === null) throw new TreeChangedError('', 'its folder is missing');
-  const tree = join(root, ...port.wayToTree(target.path));
-  await checkFiles(tree, place.kind === 'file' ? [place.file] : place.files, signal);
-  const { open, ...facts } = contentOf(tree, place);
-  return {
-    ...facts,
-    verifiedAtMs: verifiedAtMs(manifest, await records()),
-    open: (...range) =>
-      unlessChanged(open(...range), ({ path, message: what }) =>
-        onTrouble({ target: target.path, path, what }),
-      ),
-  };
-}
-
 /** Whether two manifests are of the same branch of a repository under the same name. */
 function isSame(one: Manifest, other: Manifest): boolean {
   return (
@@ -252,15 +248,4 @@ function isSame(one: Manifest, other: Manifest): boolean {
     one.repository.fullName === other.repository.fullName &&
     one.branch === other.branch
   );
-}
-
-/** @throws RequestError 503 for a tree that differs from its manifest; this cuts off an answer that has begun */
-async function* unlessChanged(bytes: Bytes, onChanged: (error: TreeChangedError) => void): Bytes {
-  try {
-    yield* bytes;
-  } catch (error) {
-    if (!(error instanceof TreeChangedError)) throw error;
-    onChanged(error);
-    throw withheld('the contents changed while they were read');
-  }
 }

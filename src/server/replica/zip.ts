@@ -22,8 +22,8 @@ interface ZipFile {
 export interface ZipSource extends ZipFile {
   /** If omitted, it is computed, and the content is read twice. */
   readonly crc32?: number;
-  /** Reads the content, or a part of it. */
-  readonly read: (range?: ByteRange) => Bytes;
+  /** Reads a part of the content. */
+  readonly read: (signal: AbortSignal, range: ByteRange) => Bytes;
 }
 
 /** An entry, as the records describe it. */
@@ -33,14 +33,7 @@ interface Entry extends ZipFile {
   readonly offset: number;
 }
 
-/** A part of an archive that can be made separately. */
-interface Segment {
-  readonly lengthBytes: number;
-  /** @param range within the segment; all of it if omitted */
-  readonly open: (range?: ByteRange) => Bytes;
-}
-
-/** Small segments are joined: each piece is a write to a connection. */
+/** Small parts are joined: each piece is a write to a connection. */
 const GATHERED_BYTES = 64 * 1024;
 
 /** The length of an archive in bytes. */
@@ -49,8 +42,8 @@ export function zipBytes(files: readonly ZipFile[]): number {
   let directoryBytes = 0;
   for (const file of files) {
     const entry = { ...file, crc32: 0, offset };
-    directoryBytes += directoryRecord(entry).length;
-    offset += localHeader(entry).length + file.sizeBytes;
+    directoryBytes += recordOf(entry, CENTRAL).length;
+    offset += recordOf(entry, LOCAL).length + file.sizeBytes;
   }
   return offset + directoryBytes + endRecords(files.length, directoryBytes, offset).length;
 }
@@ -61,62 +54,61 @@ export function zipBytes(files: readonly ZipFile[]): number {
  */
 export async function* zipOf(
   sources: readonly ZipSource[],
+  signal: AbortSignal,
   { first, last }: ByteRange = { first: 0, last: Infinity },
 ): Bytes {
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let at = 0;
-  for await (const { lengthBytes, open } of segments(sources)) {
+  for await (const part of partsOf(sources, signal)) {
+    const sizeBytes = 'read' in part ? part.sizeBytes : part.length;
     const from = Math.max(0, first - at);
-    const to = Math.min(lengthBytes, last + 1 - at);
-    at += lengthBytes;
-    if (from < to) {
-      for await (const piece of open(to - from === lengthBytes ? undefined : { first: from, last: to - 1 })) {
-        held.push(piece);
-        heldBytes += piece.length;
-        if (heldBytes < GATHERED_BYTES) continue;
-        yield Buffer.concat(held);
-        held = [];
-        heldBytes = 0;
-      }
+    const to = Math.min(sizeBytes, last + 1 - at);
+    at += sizeBytes;
+    if (from >= to) continue;
+    const pieces =
+      'read' in part ? part.read(signal, { first: from, last: to - 1 }) : [part.subarray(from, to)];
+    for await (const piece of pieces) {
+      held.push(piece);
+      heldBytes += piece.length;
+      if (heldBytes < GATHERED_BYTES) continue;
+      yield Buffer.concat(held);
+      held = [];
+      heldBytes = 0;
     }
     if (at > last) break;
   }
   if (heldBytes > 0) yield Buffer.concat(held);
 }
 
-async function* segments(sources: readonly ZipSource[]): AsyncGenerator<Segment> {
+/** The parts of an archive in their order: records, and files in place of their contents. */
+async function* partsOf(
+  files: readonly ZipSource[],
+  signal: AbortSignal,
+): AsyncGenerator<Buffer | ZipSource> {
   const entries: Entry[] = [];
   let offset = 0;
-  for (const source of sources) {
-    const entry = { ...source, crc32: source.crc32 ?? (await crcOf(source.read())), offset };
+  for (const file of files) {
+    const entry = { ...file, crc32: await crcOf(file, signal), offset };
     entries.push(entry);
-    const header = localHeader(entry);
-    yield inMemory(header);
-    if (source.sizeBytes > 0) yield { lengthBytes: source.sizeBytes, open: source.read };
-    offset += header.length + source.sizeBytes;
+    const header = recordOf(entry, LOCAL);
+    yield header;
+    yield file;
+    offset += header.length + file.sizeBytes;
   }
   let directoryBytes = 0;
   for (const entry of entries) {
-    const record = directoryRecord(entry);
-    yield inMemory(record);
+    const record = recordOf(entry, CENTRAL);
+    yield record;
     directoryBytes += record.length;
   }
-  yield inMemory(endRecords(entries.length, directoryBytes, offset));
+  yield endRecords(entries.length, directoryBytes, offset);
 }
 
-function inMemory(bytes: Buffer): Segment {
-  return {
-    lengthBytes: bytes.length,
-    open: async function* open({ first, last } = { first: 0, last: bytes.length - 1 }) {
-      yield bytes.subarray(first, last + 1);
-    },
-  };
-}
-
-async function crcOf(content: Bytes): Promise<number> {
+async function crcOf({ sizeBytes, crc32: known, read }: ZipSource, signal: AbortSignal): Promise<number> {
+  if (known !== undefined) return known;
   let crc = 0;
-  for await (const piece of content) crc = crc32(piece, crc);
+  for await (const piece of read(signal, { first: 0, last: sizeBytes - 1 })) crc = crc32(piece, crc);
   return crc;
 }
 
@@ -124,6 +116,9 @@ async function crcOf(content: Bytes): Promise<number> {
 const IN_ZIP64 = 0xffffffff;
 const COUNT_IN_ZIP64 = 0xffff;
 
+/** Signatures of the records of an entry: before its content (section 4.3.7), and in the central directory (section 4.3.12). */
+const LOCAL = 0x04034b50;
+const CENTRAL = 0x02014b50;
 /** Version needed and version made by: 2.0, with zip64 4.5; Unix (section 4.4.2). */
 const VERSION = 20;
 const VERSION_ZIP64 = 45;
@@ -140,29 +135,21 @@ const NTFS_EPOCH_MS = 11_644_473_600_000n;
 const NTFS_MIDDLE = 500n;
 const LAST_UNIX_SECOND = 2 ** 31 - 1;
 
-function u16(...values: readonly number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(values.length * 2);
-  for (const [index, value] of values.entries()) bytes.writeUInt16LE(value, index * 2);
-  return bytes;
-}
-
-function u32(...values: readonly number[]): Buffer {
-  const bytes = Buffer.allocUnsafe(values.length * 4);
-  for (const [index, value] of values.entries()) bytes.writeUInt32LE(value >>> 0, index * 4);
-  return bytes;
-}
-
-function u64(...values: readonly (number | bigint)[]): Buffer {
-  const bytes = Buffer.allocUnsafe(values.length * 8);
-  for (const [index, value] of values.entries()) bytes.writeBigUInt64LE(BigInt(value), index * 8);
-  return bytes;
+/** Numbers of some bytes each. */
+function numbers(width: 2 | 4 | 8, ...values: readonly (number | bigint)[]): Buffer {
+  const bytes = Buffer.allocUnsafe(values.length * width + 8);
+  // The next number overwrites the surplus bytes of each.
+  for (const [index, value] of values.entries()) bytes.writeBigInt64LE(BigInt(value), index * width);
+  return bytes.subarray(0, values.length * width);
 }
 
 /** Time and date of MS-DOS in UTC: even seconds, 1980 to 2107 (section 4.4.6). */
-function dosTime(mtimeMs: number): Buffer {
+function dosTime(mtimeMs: number): readonly [time: number, date: number] {
   const at = new Date(Math.min(Math.max(mtimeMs, Date.UTC(1980, 0, 1)), Date.UTC(2107, 11, 31)));
-  const time = (at.getUTCHours() << 11) | (at.getUTCMinutes() << 5) | (at.getUTCSeconds() >> 1);
-  return u16(time, ((at.getUTCFullYear() - 1980) << 9) | ((at.getUTCMonth() + 1) << 5) | at.getUTCDate());
+  return [
+    (at.getUTCHours() << 11) | (at.getUTCMinutes() << 5) | (at.getUTCSeconds() >> 1),
+    ((at.getUTCFullYear() - 1980) << 9) | ((at.getUTCMonth() + 1) << 5) | at.getUTCDate(),
+  ];
 }
 
 /**
@@ -174,57 +161,32 @@ function timeExtra(mtimeMs: number): Buffer {
   const second = Math.floor(mtimeMs / 1000);
   if (mtimeMs % 1000 !== 0) {
     const ntfs = (BigInt(mtimeMs) + NTFS_EPOCH_MS) * 10_000n + NTFS_MIDDLE;
-    fields.push(u16(EXTRA.ntfs, 32), u32(0), u16(1, 24), u64(ntfs, ntfs, ntfs));
+    fields.push(numbers(2, EXTRA.ntfs, 32, 0, 0, 1, 24), numbers(8, ntfs, ntfs, ntfs));
   }
-  if (Math.abs(second) <= LAST_UNIX_SECOND) fields.push(u16(EXTRA.unixTime, 5), Buffer.of(1), u32(second));
+  if (Math.abs(second) <= LAST_UNIX_SECOND)
+    fields.push(numbers(2, EXTRA.unixTime, 5), Buffer.of(1), numbers(4, second));
   return Buffer.concat(fields);
 }
 
-/** The field of 64-bit numbers (section 4.5.3); empty if there are none. */
-function zip64Extra(numbers: readonly number[]): Buffer {
-  return numbers.length === 0
-    ? Buffer.alloc(0)
-    : Buffer.concat([u16(EXTRA.zip64, numbers.length * 8), u64(...numbers)]);
-}
-
-/** The fields that both records of an entry share, from the version needed to the length of the extra fields. */
-function commonFields(
-  { name, mtimeMs, sizeBytes, crc32 }: Entry,
-  extra: Buffer,
-  isZip64: boolean,
-): readonly Buffer[] {
-  const size = Math.min(sizeBytes, IN_ZIP64);
-  return [
-    u16(isZip64 ? VERSION_ZIP64 : VERSION, UTF8_FLAG, STORED),
-    dosTime(mtimeMs),
-    u32(crc32, size, size),
-    u16(Buffer.byteLength(name), extra.length),
-  ];
-}
-
-/** The header in front of the content of an entry (section 4.3.7). */
-function localHeader(entry: Entry): Buffer {
-  const { name, mtimeMs, sizeBytes } = entry;
+/** A record of an entry; great numbers are in the zip64 field at its end (section 4.5.3). */
+function recordOf(
+  { name, mode, mtimeMs, sizeBytes, crc32, offset }: Entry,
+  signature: typeof LOCAL | typeof CENTRAL,
+): Buffer {
+  const isCentral = signature === CENTRAL;
   const wide = sizeBytes >= IN_ZIP64 ? [sizeBytes, sizeBytes] : [];
-  const extra = Buffer.concat([timeExtra(mtimeMs), zip64Extra(wide)]);
-  const fields = commonFields(entry, extra, wide.length > 0);
-  return Buffer.concat([u32(0x04034b50), ...fields, Buffer.from(name), extra]);
-}
-
-/** An entry of the central directory (section 4.3.12). */
-function directoryRecord(entry: Entry): Buffer {
-  const { name, mode, mtimeMs, sizeBytes, offset } = entry;
-  const wide = [
-    ...(sizeBytes >= IN_ZIP64 ? [sizeBytes, sizeBytes] : []),
-    ...(offset >= IN_ZIP64 ? [offset] : []),
-  ];
-  const extra = Buffer.concat([timeExtra(mtimeMs), zip64Extra(wide)]);
+  if (isCentral && offset >= IN_ZIP64) wide.push(offset);
+  const zip64 = wide.length === 0 ? [] : [numbers(2, EXTRA.zip64, wide.length * 8), numbers(8, ...wide)];
+  const extra = Buffer.concat([timeExtra(mtimeMs), ...zip64]);
+  const size = Math.min(sizeBytes, IN_ZIP64);
+  const modes = [numbers(2, 0, 0, 0, 0, S_IFREG | (mode & 0o7777)), numbers(4, Math.min(offset, IN_ZIP64))];
   return Buffer.concat([
-    u32(0x02014b50),
-    u16(MADE_BY_UNIX),
-    ...commonFields(entry, extra, wide.length > 0),
-    u16(0, 0, 0),
-    u32((S_IFREG | (mode & 0o7777)) << 16, Math.min(offset, IN_ZIP64)),
+    numbers(4, signature),
+    ...(isCentral ? [numbers(2, MADE_BY_UNIX)] : []),
+    numbers(2, wide.length > 0 ? VERSION_ZIP64 : VERSION, UTF8_FLAG, STORED, ...dosTime(mtimeMs)),
+    numbers(4, crc32, size, size),
+    numbers(2, Buffer.byteLength(name), extra.length),
+    ...(isCentral ? modes : []),
     Buffer.from(name),
     extra,
   ]);
@@ -234,21 +196,20 @@ function directoryRecord(entry: Entry): Buffer {
 function endRecords(entries: number, directoryBytes: number, offset: number): Buffer {
   const isZip64 = entries >= COUNT_IN_ZIP64 || directoryBytes >= IN_ZIP64 || offset >= IN_ZIP64;
   const zip64 = [
-    u32(0x06064b50),
-    u64(44),
-    u16(MADE_BY_UNIX, VERSION_ZIP64),
-    u32(0, 0),
-    u64(entries, entries, directoryBytes, offset),
-    u32(0x07064b50, 0),
-    u64(offset + directoryBytes),
-    u32(1),
+    numbers(4, 0x06064b50),
+    numbers(8, 44),
+    numbers(2, MADE_BY_UNIX, VERSION_ZIP64, 0, 0, 0, 0),
+    numbers(8, entries, entries, directoryBytes, offset),
+    numbers(4, 0x07064b50, 0),
+    numbers(8, offset + directoryBytes),
+    numbers(4, 1),
   ];
   const count = Math.min(entries, COUNT_IN_ZIP64);
   return Buffer.concat([
     ...(isZip64 ? zip64 : []),
-    u32(0x06054b50),
-    u16(0, 0, count, count),
-    u32(Math.min(directoryBytes, IN_ZIP64), Math.min(offset, IN_ZIP64)),
-    u16(0),
+    numbers(4, 0x06054b50),
+    numbers(2, 0, 0, count, count),
+    numbers(4, Math.min(directoryBytes, IN_ZIP64), Math.min(offset, IN_ZIP64)),
+    numbers(2, 0),
   ]);
 }

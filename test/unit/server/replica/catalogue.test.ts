@@ -6,7 +6,7 @@ import {
   defaultBranch,
   type MirroredTarget,
   repositoriesOf,
-  rowsOf,
+  workbooksOf,
 } from '../../../../src/server/replica/catalogue.ts';
 import { findPlace, tagOf } from '../../../../src/server/replica/contents.ts';
 import { manifestWith, repository as repositoryWith } from '../../../support/builders.ts';
@@ -91,7 +91,7 @@ describe('the rows of v1', () => {
     const files = [file('b.xlsx', { workbook: workbook('Old/b.xlsx') }), file('notes.txt')];
     const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null, createdAt: null };
     const renamed = { ...one, name: 'New', fullName: 'New' };
-    const rows = rowsOf(
+    const { rows } = workbooksOf(
       repositoriesOf([
         targetOf('Old/main', manifest({ repository: one, files }), 1),
         targetOf(

@@ -9,6 +9,8 @@ import type { ByteRange } from '../../../../src/server/http/library.ts';
 import { zipBytes, zipOf, type ZipSource } from '../../../../src/server/replica/zip.ts';
 import { unpackZip } from '../../../support/unpacked.ts';
 
+const SIGNAL = new AbortController().signal;
+
 function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}): ZipSource {
   return {
     name,
@@ -16,7 +18,7 @@ function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}
     mtimeMs: 1_700_000_001_000,
     sizeBytes: content.length,
     crc32: crc32(content),
-    read: async function* read({ first, last } = { first: 0, last: content.length - 1 }) {
+    read: async function* read(_signal, { first, last }) {
       for (let at = first; at <= last; at += 100_000)
         yield content.subarray(at, Math.min(last + 1, at + 100_000));
     },
@@ -26,7 +28,7 @@ function source(name: string, content: Uint8Array, more: Partial<ZipSource> = {}
 
 async function bytesOf(sources: readonly ZipSource[], range?: ByteRange): Promise<Buffer> {
   const pieces: Uint8Array[] = [];
-  for await (const piece of zipOf(sources, range)) pieces.push(piece);
+  for await (const piece of zipOf(sources, SIGNAL, range)) pieces.push(piece);
   return Buffer.concat(pieces);
 }
 
@@ -119,7 +121,8 @@ describe('an archive', () => {
     });
     const pieces: Uint8Array[] = [];
     const reading = (async () => {
-      for await (const piece of zipOf([source('a', randomBytes(100_000)), failing])) pieces.push(piece);
+      for await (const piece of zipOf([source('a', randomBytes(100_000)), failing], SIGNAL))
+        pieces.push(piece);
     })();
     await expect(reading).rejects.toThrow('no such file');
     expect(pieces.length).toBeGreaterThan(0);

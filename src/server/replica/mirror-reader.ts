@@ -1,0 +1,186 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
+
+import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
+import { withOpen } from '../../lib/disk/read.ts';
+import { onDisk } from '../../lib/errors/disk-errors.ts';
+import { RequestError } from '../../lib/http/request.ts';
+import { foldersWith } from '../../lib/paths/file-name.ts';
+import { parseManifest } from '../../mirror/store/manifest-text.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
+import type { Workbooks } from '../http/library.ts';
+import { type MirroredRepository, type MirroredTarget, repositoriesOf, workbooksOf } from './catalogue.ts';
+import { READ_FLAGS, TreeChangedError, unlessAbsent } from './contents.ts';
+
+/** The contents of a mirror at a moment. */
+export interface Scan {
+  readonly targets: readonly MirroredTarget[];
+  readonly byId: ReadonlyMap<string, MirroredRepository>;
+  /** The same as long as nothing changed. */
+  readonly workbooks: Workbooks;
+  /**
+   * Targets, or folders of them, whose manifest cannot be read or understood, or is missing although the tree is there. A list without
+   * them would look like deletions.
+   */
+  readonly unreadable: readonly string[];
+}
+
+interface StampedTarget extends MirroredTarget {
+  /** Identifies one state of the manifest's file. */
+  readonly stamp: string;
+}
+
+/** Age up to which a scan counts as recent, in milliseconds. */
+const RECENT_MS = 5000;
+
+/** Most attempts to scan a mirror, and the pause between two: a publish or a rename may be half done. */
+const MOST_LOOKS = 30;
+const PAUSE_MS = 50;
+
+const READS = 16;
+const SUFFIX = '.json';
+
+/** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up are not part of a tree. */
+const LEAST_FILE_DEPTH = 3;
+
+/** Reads the manifests of a mirror repeatedly; a manifest is read again only if its file has changed. */
+export class MirrorReader {
+  readonly #manifests: string;
+  readonly #mirror: string;
+  #known = new Map<string, StampedTarget>();
+  #last: Scan | null = null;
+  /** The contents now, or later than now. @throws RequestError 503, MirrorError `disk.failed` */
+  readonly fresh = shareWork(() => this.#scan());
+  /** The contents, possibly a moment old. @throws as `fresh` */
+  readonly recent = shareWork(() => this.fresh(), RECENT_MS);
+
+  /** @param directory the setting `directory`; nothing in it is written or locked */
+  constructor(directory: string) {
+    this.#manifests = join(directory, 'manifests');
+    this.#mirror = join(directory, 'mirror');
+  }
+
+  /**
+   * The present state of a target.
+   * @throws TreeChangedError if it has no manifest that can be understood, MirrorError `disk.failed`
+   */
+  async read(path: string): Promise<StampedTarget> {
+    const known = this.#known.get(path);
+    const target = await onDisk('reading a manifest', () =>
+      unlessAbsent(
+        withOpen(join(this.#manifests, `${path}${SUFFIX}`), READ_FLAGS, async (handle) => {
+          const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
+          const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+          if (stamp === known?.stamp) return known;
+          // A manifest is replaced, never changed in place: one handle reads one state.
+          const { manifest } = parseManifest(await handle.readFile());
+          return manifest && { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
+        }),
+      ),
+    );
+    if (target === null) throw new TreeChangedError('', 'its manifest is missing or cannot be understood');
+    this.#known.set(path, target);
+    return target;
+  }
+
+  /**
+   * A manifest that moves while the folders are listed may be seen at neither place, so that its target would look deleted: a scan
+   * counts only if the names are the same before and after.
+   */
+  async #scan(): Promise<Scan> {
+    for (let looks = 1; ; looks += 1) {
+      const { targets, hidden } = await this.#list();
+      const found = new Map<string, StampedTarget>();
+      await forEachConcurrently(targets, READS, async (path) => {
+        const target = await this.read(path).catch(() => null);
+        if (target !== null) found.set(path, target);
+      });
+      const unclaimed = await this.#findUnclaimed([...targets, ...hidden]);
+      const isSteady = isDeepStrictEqual({ targets, hidden }, await this.#list());
+      if (isSteady && (unclaimed.length === 0 || looks === MOST_LOOKS)) {
+        this.#known = found;
+        const unread = targets.filter((path) => !found.has(path));
+        this.#last = scanOf(
+          targets.flatMap((path) => found.get(path) ?? []),
+          [...hidden, ...unread, ...unclaimed],
+          this.#last,
+        );
+        return this.#last;
+      }
+      if (looks === MOST_LOOKS) throw busy('the mirror changes faster than it can be listed');
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  /**
+   * Lists the targets that have a manifest, and entries that are neither a manifest nor a folder: such as a link, which may hide targets.
+   * Folders in `manifests/` may vanish while they are listed. `manifests/` itself vanishes only with the disk, which must not look
+   * like an empty mirror.
+   */
+  #list(): Promise<Record<'targets' | 'hidden', string[]>> {
+    return onDisk('listing the manifests', async () => {
+      const targets: string[] = [];
+      const hidden: string[] = [];
+      const folders = [''];
+      for (const folder of folders) {
+        const listing = readdir(join(this.#manifests, folder), { withFileTypes: true });
+        for (const entry of (folder === '' ? await listing : await unlessAbsent(listing)) ?? []) {
+          const path = join(folder, entry.name);
+          const isManifest = path.endsWith(SUFFIX);
+          const target = isManifest ? path.slice(0, -SUFFIX.length) : path;
+          if (entry.isDirectory()) folders.push(path);
+          else if (!entry.isFile()) hidden.push(target);
+          else if (isManifest) targets.push(target);
+        }
+      }
+      return { targets: targets.sort(byCodeUnits), hidden: hidden.sort(byCodeUnits) };
+    });
+  }
+
+  /**
+   * Finds folders below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
+   * first time is briefly one.
+   * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
+   * @returns the topmost of them, sorted
+   */
+  #findUnclaimed(targets: readonly string[]): Promise<string[]> {
+    return onDisk('listing the mirror', async () => {
+      const trees = new Set(targets);
+      const leading = foldersWith(targets);
+      const unclaimed = new Set<string>();
+      /** @param top the topmost folder above that leads to no known tree; null if there is none */
+      const walk = async (folder: string, top: string | null): Promise<void> => {
+        const listing = readdir(join(this.#mirror, folder), { withFileTypes: true });
+        for (const entry of (await unlessAbsent(listing)) ?? []) {
+          const path = join(folder, entry.name);
+          if (entry.isDirectory() && !trees.has(path)) {
+            const under = top ?? (leading.has(path) ? null : path);
+            await walk(path, under).catch((error: unknown) => {
+              if (under === null) throw error;
+              // A folder that cannot be read may hold a tree.
+              unclaimed.add(under);
+            });
+          } else if (top !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
+            unclaimed.add(top);
+        }
+      };
+      await walk('', null);
+      return [...unclaimed].sort(byCodeUnits);
+    });
+  }
+}
+
+/** @param last the scan before, which is returned again if nothing changed */
+function scanOf(targets: readonly MirroredTarget[], unreadable: readonly string[], last: Scan | null): Scan {
+  if (last !== null && isDeepStrictEqual([targets, unreadable], [last.targets, last.unreadable])) return last;
+  const byId = repositoriesOf(targets);
+  return { targets, byId, workbooks: workbooksOf(byId), unreadable };
+}
+
+/** The answer to a request for a list while no complete list can be given. */
+export function busy(message: string): RequestError {
+  return new RequestError(503, 'unavailable', `${message}: ask again`, { 'retry-after': '1' });
+}
