@@ -25,14 +25,19 @@ function brokenOff(): RequestError {
  * Reads the whole body of a request into one buffer: a list of chunks would take a hundred times the size if a body arrives byte by
  * byte.
  * @param limitBytes a longer body is refused
+ * @param what names it in the refusal
  * @throws RequestError 413 for more than the limit
  */
-export async function readBody(body: AsyncIterable<Uint8Array>, limitBytes: number): Promise<Buffer> {
+export async function readBody(
+  body: AsyncIterable<Uint8Array>,
+  limitBytes: number,
+  what = 'the body of this request',
+): Promise<Buffer> {
   let room = Buffer.alloc(0);
   let sizeBytes = 0;
   for await (const chunk of body) {
     const nextBytes = sizeBytes + chunk.length;
-    if (nextBytes > limitBytes) throw tooLarge(`the body of this request may have ${limitBytes} bytes`);
+    if (nextBytes > limitBytes) throw tooLarge(`${what} may have ${limitBytes} bytes`);
     if (nextBytes > room.length) room = Buffer.concat([room], Math.max(nextBytes, 2 * room.length));
     room.set(chunk, sizeBytes);
     sizeBytes = nextBytes;

@@ -88,7 +88,7 @@ async function takeUpload(
   fields: Fields,
 ): Promise<Outcome> {
   let target: { readonly key: KnownKey; readonly repository: Repository } | null = null;
-  const files = new Map<string, { readonly blobId: string; readonly isAsNamed: boolean }>();
+  const files = new Map<string, Upload['files'][number] & { readonly isAsNamed: boolean }>();
   for await (const { name, fileName, bytes } of readForm(headers['content-type'] ?? '', bodyOf(body))) {
     const field = FIELDS.find((each) => each === name);
     if (field !== undefined) {
@@ -100,25 +100,21 @@ async function takeUpload(
       target ??= { key, repository: chooseRepository(await library.repositories(), fields.repository ?? '') };
       const path = pathOf(fields.folder ?? '', fileName);
       if (files.size === FILES_LIMIT) throw invalid(`an upload may have ${FILES_LIMIT} files`);
-      files.set(path, await uploads.receive(target.repository.id, fileName, bytes));
+      files.set(path, { path, ...(await uploads.receive(target.repository.id, fileName, bytes)) });
     }
   }
   if (target === null) throw invalid('no file was chosen');
-  const { branch, commitId } = await uploads.commit(
-    target.repository.id,
-    uploadOf(
-      target.key.name,
-      fields,
-      [...files].map(([path, { blobId }]) => ({ path, blobId })),
-    ),
-  );
-  const warnings = [...files].filter(([, { isAsNamed }]) => !isAsNamed).map(([path]) => warningFor(path));
-  const done = `Committed to ${target.repository.name}, branch ${branch}, as ${commitId.slice(0, 7)}:`;
+  const { key, repository } = target;
+  const upload = uploadOf(key.name, fields, [...files.values()]);
+  const { branch, commitId } = await uploads.commit(repository.id, upload);
+  const done = `Committed to ${repository.name}, branch ${branch}, as ${commitId.slice(0, 7)}:`;
+  const warnings = [...files.values()]
+    .filter(({ isAsNamed }) => !isAsNamed)
+    .map(
+      ({ path }) =>
+        `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
+    );
   return { status: 200, text: [done, ...files.keys(), ...warnings].join('\n') };
-}
-
-function warningFor(path: string): string {
-  return `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`;
 }
 
 /** @throws RequestError 401 for anything but a personal key, 403 for a key of another kind */

@@ -54,10 +54,9 @@ export function createUploads(
         const args = [...BLOB_SETTINGS, 'hash-object', '-w', '--no-filters', '--', path];
         return places.run(() => git.text(gitDirectory, args, { isLong: true }));
       });
-      return {
-        blobId,
-        isAsNamed: !isWorkbookName(name) || (await isWorkbook(git, gitDirectory, blobId, name)),
-      };
+      if (!isWorkbookName(name)) return { blobId, isAsNamed: true };
+      const file = await readBlob(git, gitDirectory, blobId, new AbortController().signal);
+      return { blobId, isAsNamed: (await checkWorkbook(workbookKindOf(name), file)) === 'workbook' };
     },
     /** @throws RequestError 400 if Git refuses it, 409 if the branch has moved or nothing would change */
     async commit(repositoryId: string, upload: Upload) {
@@ -90,29 +89,33 @@ async function* limited(bytes: Bytes, limitBytes: number): Bytes {
   }
 }
 
-async function isWorkbook(git: Git, gitDirectory: string, blobId: string, name: string): Promise<boolean> {
-  const signal = new AbortController().signal;
-  const file = await readBlob(git, gitDirectory, blobId, signal);
-  return (await checkWorkbook(workbookKindOf(name), file)) === 'workbook';
-}
-
 /** Adds files to the head of a branch; a new branch starts from the default branch. */
 async function commit(
   git: Git,
   gitDirectory: string,
-  upload: Upload,
+  { author, message, files, branch: wanted }: Upload,
 ): Promise<{ readonly branch: string; readonly commitId: string }> {
   const { defaultBranch, heads } = await readBranches(git, gitDirectory);
-  const branch = upload.branch === '' ? (defaultBranch ?? FIRST_BRANCH) : upload.branch;
+  const branch = wanted === '' ? (defaultBranch ?? FIRST_BRANCH) : wanted;
   await checkBranchName(git, branch);
   const head = heads.get(branch) ?? null;
   const parent = head ?? heads.get(defaultBranch ?? '') ?? null;
-  const treeId = await writeTree(git, gitDirectory, parent, upload.files);
+  const treeId = await writeTree(git, gitDirectory, parent, files);
   if (parent !== null && (await git.text(gitDirectory, ['rev-parse', `${parent}^{tree}`])) === treeId) {
-    const message = 'nothing would change: the files are there already, byte for byte';
-    throw new RequestError(409, 'unchanged', message);
+    const nothing = 'nothing would change: the files are there already, byte for byte';
+    throw new RequestError(409, 'unchanged', nothing);
   }
-  const commitId = await writeCommit(git, gitDirectory, treeId, parent, upload);
+  const parents = parent === null ? [] : ['-p', parent];
+  const commitId = await git.text(gitDirectory, [...LASTING_SETTINGS, 'commit-tree', ...parents, treeId], {
+    // A key has a person's name, but no address.
+    environment: {
+      GIT_AUTHOR_NAME: author,
+      GIT_AUTHOR_EMAIL: '',
+      GIT_COMMITTER_NAME: author,
+      GIT_COMMITTER_EMAIL: '',
+    },
+    input: message.endsWith('\n') ? message : `${message}\n`,
+  });
   await moveBranch(git, gitDirectory, branch, commitId, head);
   await settleDefaultBranch(git, gitDirectory);
   return { branch, commitId };
@@ -148,27 +151,6 @@ function writeTree(
       throw invalid(`these files cannot be committed under these names: ${error.message}`);
     }
     return git.text(gitDirectory, [...LASTING_SETTINGS, 'write-tree'], { environment });
-  });
-}
-
-function writeCommit(
-  git: Git,
-  gitDirectory: string,
-  treeId: string,
-  parent: string | null,
-  { author, message }: Upload,
-): Promise<string> {
-  const parents = parent === null ? [] : ['-p', parent];
-  // A key has a person's name, but no address.
-  const environment = {
-    GIT_AUTHOR_NAME: author,
-    GIT_AUTHOR_EMAIL: '',
-    GIT_COMMITTER_NAME: author,
-    GIT_COMMITTER_EMAIL: '',
-  };
-  return git.text(gitDirectory, [...LASTING_SETTINGS, 'commit-tree', ...parents, treeId], {
-    environment,
-    input: message.endsWith('\n') ? message : `${message}\n`,
   });
 }
 
