@@ -162,7 +162,7 @@ function createQueue<Item>(
     (error) => fail(error, 0),
   );
   const add = (items: readonly Item[]): void => {
-    waiting.push(...items);
+    for (const item of items) waiting.push(item);
     if (waiting.splice(0, waiting.length - MOST_WAITING).length > 0) {
       const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
       fail(new MirrorError('notification.failed', message), 0);
