@@ -85,7 +85,6 @@ export class Fetches {
    */
   fetch(id: string): Promise<void> {
     const state = this.stateOf(id);
-    clearTimeout(state.problem?.timer);
     if (state.waiting !== null) return state.waiting;
     const done = state.last.then(() => this.places.run(() => this.fetchInTurn(id, state)));
     state.waiting = done;
@@ -129,6 +128,7 @@ export class Fetches {
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
     state.waiting = null;
+    clearTimeout(state.problem?.timer);
     const repository = this.index.find(id);
     if (this.isClosed || repository === undefined || repository.source === null) return;
     state.running = 'comparing';
