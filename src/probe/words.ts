@@ -32,10 +32,10 @@ export function partOf(row: JsonObject, field: string): JsonObject {
   return isObject(value) ? value : {};
 }
 
-/** The first fault of a row, after the name of its field; null if there is none. */
+/** The first fault of a row or a part of it, after the name of its field; null if there is none. */
 export function faultIn(schema: z.ZodType, row: unknown): string | null {
   const issue = schema.safeParse(row).error?.issues[0];
-  return issue === undefined ? null : `${issue.path.join('.') || 'a row'} ${issue.message}`;
+  return issue === undefined ? null : `${issue.path.join('.') || 'it'} ${issue.message}`;
 }
 
 /** The value of an answer in JSON; undefined for anything else. */
