@@ -77,7 +77,7 @@ function eventOf(change: KeyChange): MirrorEvent {
 
 /** The stored facts about the installation at an address; empty if the state is about another one. */
 export async function recallInstallation(state: State, baseUrl: string): Promise<InstallationMemory> {
-  const installation = await state.installation();
+  const installation = await state.read('installation');
   if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
   const { referenceForm, pausedUntilMs, refused } = installation;
   return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
@@ -92,7 +92,7 @@ export function rememberer(baseUrl: string, state: State, memory: InstallationMe
     const found = { form, pausedUntilMs, refused };
     if (isDeepStrictEqual(found, known)) return;
     const { form: referenceForm, ...rest } = found;
-    await state.saveInstallation({ baseUrl, referenceForm, ...rest });
+    await state.save('installation', { baseUrl, referenceForm, ...rest });
     known = found;
   };
   return () => writes.run(write);

@@ -130,7 +130,7 @@ export class Hooks {
 
   async #tellNew(findNew: (known: Troubles) => Notification[]): Promise<void> {
     if (this.#current().hooks.webhook === undefined) return;
-    this.#troubles ??= new Map(Object.entries((await this.#state.troubles()) ?? {}));
+    this.#troubles ??= new Map(Object.entries((await this.#state.read('troubles')) ?? {}));
     const notifications = findNew(this.#troubles);
     if (notifications.length > 0) this.#webhook.tell(notifications);
   }
@@ -146,6 +146,6 @@ export class Hooks {
   }
 
   async #saveTroubles(): Promise<void> {
-    if (this.#troubles !== null) await this.#state.saveTroubles(Object.fromEntries(this.#troubles));
+    if (this.#troubles !== null) await this.#state.save('troubles', Object.fromEntries(this.#troubles));
   }
 }

@@ -226,11 +226,11 @@ export async function reportUpstream(
   const { workbooks, workbooksComplete } = listing;
   const problems = problemsOf(listing, context.now());
   if (workbooks === null) return problems;
-  const before = await context.state.reportedFailures();
+  const before = await context.state.read('reported-failures');
   if (before === null) return problems;
   const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
   for (const event of events) context.emit(event);
-  if (!isDeepStrictEqual(reported, before)) await context.state.saveReportedFailures(reported);
+  if (!isDeepStrictEqual(reported, before)) await context.state.save('reported-failures', reported);
   return problems;
 }
 

@@ -19,54 +19,38 @@ export interface Database {
 /** The most entries that one call of a database reads or writes. */
 export const PAGE_ENTRIES = 500;
 
+/** The entries of one namespace of a database, for keyv. Values are keyv's texts. */
+export type NamespaceStore = ReturnType<typeof namespaceStore>;
+
 /**
- * The entries of one namespace of a database, for keyv. Values are keyv's texts. Errors are thrown and never emitted
- * as events: keyv's own listener would turn failed calls into missing values.
+ * Makes a store for keyv. Errors are thrown and never emitted as events: keyv's own listener would turn failed calls into missing
+ * values.
  */
-export class NamespaceStore {
-  readonly #database: Database;
-  readonly #name: string;
-
-  constructor(database: Database, name: string) {
-    this.#database = database;
-    this.#name = name;
-  }
-
-  async get(key: string): Promise<string | undefined> {
-    return this.#database.read(this.#name, key);
-  }
-
-  async set(key: string, value: string): Promise<void> {
-    await this.#database.write(this.#name, [[key, value]]);
-  }
-
-  /** Sets many entries, each page of them whole or not at all. No key occurs twice. */
-  async setMany(entries: readonly { readonly key: string; readonly value: string }[]): Promise<void> {
-    for (const page of pagesOf(entries))
-      await this.#database.write(
-        this.#name,
-        page.map(({ key, value }) => [key, value]),
-      );
-  }
-
-  async delete(key: string): Promise<boolean> {
-    return this.deleteMany([key]);
-  }
-
-  /** @returns true, also for missing keys */
-  async deleteMany(keys: readonly string[]): Promise<boolean> {
-    for (const page of pagesOf(keys)) await this.#database.remove(this.#name, page);
+export function namespaceStore(database: Database, namespace: string) {
+  const deleteMany = async (keys: readonly string[]): Promise<boolean> => {
+    for (const page of pagesOf(keys)) await database.remove(namespace, page);
     return true;
-  }
-
-  /** Keyv requires it; the program does not. */
-  async clear(): Promise<void> {
-    for await (const [key] of this.iterator()) await this.delete(key);
-  }
-
-  async *iterator(): AsyncGenerator<Entry, void> {
-    for await (const page of this.#database.pages(this.#name)) yield* page;
-  }
+  };
+  const iterator = async function* iterator(): AsyncGenerator<Entry, void> {
+    for await (const page of database.pages(namespace)) yield* page;
+  };
+  return {
+    get: (key: string): Promise<string | undefined> => database.read(namespace, key),
+    set: (key: string, value: string): Promise<void> => database.write(namespace, [[key, value]]),
+    /** Sets many entries, each page of them whole or not at all. No key occurs twice. */
+    setMany: async (entries: readonly { readonly key: string; readonly value: string }[]): Promise<void> => {
+      for (const page of pagesOf(entries.map(({ key, value }): Entry => [key, value])))
+        await database.write(namespace, page);
+    },
+    delete: (key: string): Promise<boolean> => deleteMany([key]),
+    /** @returns true, also for missing keys */
+    deleteMany,
+    /** Keyv requires it; the program does not. */
+    clear: async (): Promise<void> => {
+      for await (const [key] of iterator()) await deleteMany([key]);
+    },
+    iterator,
+  };
 }
 
 function* pagesOf<T>(all: readonly T[]): Generator<readonly T[]> {

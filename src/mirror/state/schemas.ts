@@ -74,9 +74,34 @@ export const lastPassSchema = z.object({
 });
 
 /** Failures of workbooks that were reported, by workbook and branch: the version and count. */
-export const reportedFailuresSchema = z.record(text, z.object({ versionId: text, count: z.int().min(1) }));
+const reportedFailuresSchema = z.record(text, z.object({ versionId: text, count: z.int().min(1) }));
 
 export type ReportedFailures = Readonly<z.infer<typeof reportedFailuresSchema>>;
+
+/** Findings about the installation. */
+const installationSchema = z.object({
+  baseUrl: text,
+  referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
+  /** The end of the pause that the service asked for (Retry-After). */
+  pausedUntilMs: time.nullish().catch(null),
+  /** Keys that the service refused, by their digest. */
+  refused: refusedKeysSchema.nullish().catch(null),
+});
+
+/** The documents that are read and saved whole. */
+export interface Documents {
+  readonly 'reported-failures': ReportedFailures;
+  /** Troubles that were reported to the webhook and are not over, by their subject. */
+  readonly troubles: Readonly<Record<string, string>>;
+  readonly installation: z.infer<typeof installationSchema> | null;
+}
+
+/** Each has a value for a missing or malformed document. */
+export const DOCUMENTS: { readonly [Name in keyof Documents]: z.ZodType<Documents[Name]> } = {
+  'reported-failures': reportedFailuresSchema.catch({}),
+  troubles: z.record(text, text).catch({}),
+  installation: installationSchema.nullable().catch(null),
+};
 
 /** A tree as the command after publishing last received it, with the path of its target. */
 export const toldTreeSchema = z.object({
@@ -86,17 +111,4 @@ export const toldTreeSchema = z.object({
   branch: text,
   publishedAtMs: time,
   fingerprint: text.nullable(),
-});
-
-/** Troubles that were reported, by their subject. */
-export const troublesSchema = z.record(text, text);
-
-/** Findings about the installation. */
-export const installationSchema = z.object({
-  baseUrl: text,
-  referenceForm: z.enum(['id', 'full_name_encoded', 'full_name', 'name']).nullable(),
-  /** The end of the pause that the service asked for (Retry-After). */
-  pausedUntilMs: time.nullish().catch(null),
-  /** Keys that the service refused, by their digest. */
-  refused: refusedKeysSchema.nullish().catch(null),
 });

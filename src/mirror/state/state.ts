@@ -9,23 +9,19 @@ import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.t
 import type { Shard } from '../plan/selection.ts';
 import { type ShareReport, shareReportSchema } from '../store/documents.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import { type Database, NamespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
+import { type Database, namespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
 import {
-  installationSchema,
+  DOCUMENTS,
+  type Documents,
   isKnown,
   lastPassSchema,
   ownTime,
   recordOf,
-  type ReportedFailures,
-  reportedFailuresSchema,
   storedRecord,
   type StoredRecord,
   storedRecordSchema,
   toldTreeSchema,
-  troublesSchema,
 } from './schemas.ts';
-
-export type Installation = z.infer<typeof installationSchema>;
 
 /** A tree in the form in which the command after publishing receives it. `publishedAtMs` distinguishes its states. */
 export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
@@ -128,7 +124,7 @@ export class State {
   /** @param reports the namespace of the reports of several instances; null for a single instance */
   constructor(database: Database, listener: StoreListener, directoryId: string, reports: string | null) {
     const namespace = (name: string): Keyv =>
-      new Keyv({ store: new NamespaceStore(database, name), serialization: tolerantJson });
+      new Keyv({ store: namespaceStore(database, name), serialization: tolerantJson });
     this.#database = database;
     this.#listener = listener;
     this.#targets = namespace(`${directoryId}-targets`);
@@ -218,30 +214,14 @@ export class State {
     });
   }
 
-  /** The reported failures of workbooks. */
-  reportedFailures(): Promise<ReportedFailures | null> {
-    return this.#document('reported-failures', reportedFailuresSchema.catch({}));
+  /** Reads a document; null if the store fails. */
+  read<Name extends keyof Documents>(name: Name): Promise<Documents[Name] | null> {
+    return this.#unlessFailing(async () => DOCUMENTS[name].parse(await this.#service.get(name)));
   }
 
-  saveReportedFailures(reported: ReportedFailures): Promise<boolean> {
-    return this.#saved(() => this.#service.set('reported-failures', reported));
-  }
-
-  /** The troubles that were reported to the webhook and are not over. */
-  troubles(): Promise<Readonly<Record<string, string>> | null> {
-    return this.#document('troubles', troublesSchema.catch({}));
-  }
-
-  saveTroubles(present: Readonly<Record<string, string>>): Promise<boolean> {
-    return this.#saved(() => this.#service.set('troubles', present));
-  }
-
-  installation(): Promise<Installation | null> {
-    return this.#document('installation', installationSchema.nullable().catch(null));
-  }
-
-  saveInstallation(found: Installation): Promise<boolean> {
-    return this.#saved(() => this.#service.set('installation', found));
+  /** Saves a document. @returns false if the store failed */
+  save<Name extends keyof Documents>(name: Name, value: Documents[Name]): Promise<boolean> {
+    return this.#saved(() => this.#service.set(name, value));
   }
 
   /** The trees that the command after publishing received, by the path of their target. */
@@ -298,11 +278,6 @@ export class State {
     if (records.length === 0) return;
     await this.#targets.setMany(records.map((record) => ({ key: storeKey(record.target), value: record })));
     for (const record of records) this.#contents?.records.set(targetKey(record.target), record);
-  }
-
-  /** Reads a document. @param schema defines by `catch` the value for a missing or malformed one */
-  #document<Value>(key: string, schema: z.ZodType<Value>): Promise<Value | null> {
-    return this.#unlessFailing(async () => schema.parse(await this.#service.get(key)));
   }
 
   #unlessFailing<T>(read: () => Promise<T>): Promise<T | null> {

@@ -1,6 +1,6 @@
 import { afterAll, describe, it } from 'vitest';
 
-import { NamespaceStore } from '../../../../src/mirror/state/database.ts';
+import { namespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { describeStore } from '../../../support/namespace-stores.ts';
 import { hasServer, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
@@ -9,7 +9,7 @@ for (const server of ['redis-server', 'valkey-server'] as const) {
   if (hasServer(server)) {
     const backend = await openRemote((await startRedis({ server, atEnd: afterAll })).address);
     afterAll(() => backend.close());
-    describeStore(`the store in ${server}`, (namespace) => new NamespaceStore(backend, namespace));
+    describeStore(`the store in ${server}`, (namespace) => namespaceStore(backend, namespace));
   } else {
     describe(`the store in ${server}`, () => it.skip('is tried where there is one'));
   }
@@ -23,9 +23,8 @@ if (postgres === null) {
     const args = ['--encoding', encoding, '--locale', 'C'];
     const backend = await openRemote((await startPostgres(postgres, { args, atEnd: afterAll })).address);
     afterAll(() => backend.close());
-    describeStore(
-      `the store in PostgreSQL with ${encoding}`,
-      (namespace) => new NamespaceStore(backend, namespace),
+    describeStore(`the store in PostgreSQL with ${encoding}`, (namespace) =>
+      namespaceStore(backend, namespace),
     );
   }
 }

@@ -33,6 +33,6 @@ describe('the state cache in another program', () => {
     await state.saveRecords([RECORD]);
     redis.kill('SIGKILL');
     await expect(state.records()).rejects.toMatchObject({ code: 'state.unavailable' });
-    expect(await state.reportedFailures()).toBeNull();
+    expect(await state.read('reported-failures')).toBeNull();
   });
 });

@@ -8,7 +8,7 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { NamespaceStore } from '../../../../src/mirror/state/database.ts';
+import { type NamespaceStore, namespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { State } from '../../../../src/mirror/state/state.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
@@ -17,7 +17,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 async function opened(address: string): Promise<NamespaceStore> {
   const backend = await openRemote(address);
   onTestFinished(() => backend.close());
-  return new NamespaceStore(backend, 'ns');
+  return namespaceStore(backend, 'ns');
 }
 
 /** Listens on a free port until the running test is finished. */
@@ -132,7 +132,7 @@ describe('a PostgreSQL server', () => {
     const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
     for (let round = 0; round < 5; round += 1) {
       const all = await Promise.all(keys.map(() => openRemote(address)));
-      const stores = all.map((database) => new NamespaceStore(database, 'ns'));
+      const stores = all.map((database) => namespaceStore(database, 'ns'));
       await Promise.all(stores.map((store, index) => store.set(`${index}`, 'x')));
       for (const key of keys) expect(await stores[0]?.get(key)).toBeDefined();
       await Promise.all(all.map((database) => database.close()));

@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import {
   type Database,
-  NamespaceStore,
+  type NamespaceStore,
+  namespaceStore,
   openInMemory,
   openSqlite,
 } from '../../../../src/mirror/state/database.ts';
@@ -14,7 +15,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 const shared = openInMemory();
 afterAll(() => shared.close());
 
-describeStore('the SQLite store', (namespace) => new NamespaceStore(shared, namespace));
+describeStore('the SQLite store', (namespace) => namespaceStore(shared, namespace));
 
 let backend: Database;
 
@@ -24,7 +25,7 @@ beforeEach(async () => {
 
 afterEach(() => backend.close().catch(() => {}));
 
-const storeOf = (namespace: string): NamespaceStore => new NamespaceStore(backend, namespace);
+const storeOf = (namespace: string): NamespaceStore => namespaceStore(backend, namespace);
 
 async function everything(store: NamespaceStore): Promise<(readonly string[])[]> {
   const found: (readonly string[])[] = [];

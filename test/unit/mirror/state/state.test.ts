@@ -92,9 +92,9 @@ describe('the state cache', () => {
   it('is empty at first', async () => {
     const state = await opened();
     expect(await state.records()).toEqual(new Map());
-    expect(await state.reportedFailures()).toEqual({});
+    expect(await state.read('reported-failures')).toEqual({});
     expect(await state.lastPass()).toBeNull();
-    expect(await state.installation()).toBeNull();
+    expect(await state.read('installation')).toBeNull();
     expect(resets).toEqual([]);
   });
 
@@ -102,14 +102,14 @@ describe('the state cache', () => {
     const before = await opened();
     await before.saveRecords(RECORDS);
     await before.savePass(PASS, null);
-    await before.saveReportedFailures({ '["a","main"]': { versionId: 'v1', count: 2 } });
-    await before.saveInstallation({ baseUrl: 'https://s/api', referenceForm: 'name' });
+    await before.save('reported-failures', { '["a","main"]': { versionId: 'v1', count: 2 } });
+    await before.save('installation', { baseUrl: 'https://s/api', referenceForm: 'name' });
     await closed(before);
     const state = await opened();
     expect(await state.records()).toEqual(recordMap(...RECORDS));
     expect(await state.lastPass()).toEqual(PASS);
-    expect(await state.reportedFailures()).toEqual({ '["a","main"]': { versionId: 'v1', count: 2 } });
-    expect(await state.installation()).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
+    expect(await state.read('reported-failures')).toEqual({ '["a","main"]': { versionId: 'v1', count: 2 } });
+    expect(await state.read('installation')).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
   });
 
   it.each(['verifiedAtMs', 'missingPasses', 'failure', 'decisions'] as const)(
@@ -184,7 +184,7 @@ describe('the state cache', () => {
   it('ignores documents of another shape', async () => {
     const before = await opened();
     await before.savePass(PASS, null);
-    await before.saveInstallation({ baseUrl: 'x', referenceForm: null });
+    await before.save('installation', { baseUrl: 'x', referenceForm: null });
     await closed(before);
     behind((database) => {
       database.exec(`UPDATE kv SET value = replace(value, 'schedule', 'whim')`);
@@ -192,7 +192,7 @@ describe('the state cache', () => {
     });
     const state = await opened();
     expect(await state.lastPass()).toBeNull();
-    expect(await state.installation()).toBeNull();
+    expect(await state.read('installation')).toBeNull();
   });
 
   it.each([
@@ -258,12 +258,12 @@ describe('the state cache', () => {
     const onRecovered = (): unknown => reports.push('recovered');
     const state = new State({ ...database, read }, { onFailed, onRecovered }, 'directory', null);
     for (let minutes = 0; minutes < 3; minutes += 1) {
-      expect(await state.troubles()).toBeNull();
+      expect(await state.read('troubles')).toBeNull();
       vi.advanceTimersByTime(60_000);
     }
     isFailing = false;
-    expect(await state.troubles()).toEqual({});
-    expect(await state.troubles()).toEqual({});
+    expect(await state.read('troubles')).toEqual({});
+    expect(await state.read('troubles')).toEqual({});
     expect(reports).toEqual(['state.unavailable', 'recovered']);
   });
 });
