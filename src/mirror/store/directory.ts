@@ -42,57 +42,50 @@ export interface StoreOptions
  * @throws MirrorError `directory.unusable`, `directory.locked`
  */
 export async function openStore(options: StoreOptions): Promise<MirrorStore> {
-  const {
-    publish: mode,
-    nameTwins = 'refuse',
-    readerGraceMs,
-    retention,
-    now,
-    onProgress = () => {},
-  } = options;
+  const { publish: mode, nameTwins = 'refuse', shard = null, adopt = false } = options;
+  const { readerGraceMs, retention, now, onProgress = () => {} } = options;
   const layout = layoutOf(options.directory, options.shard);
-  const shard = options.shard ?? null;
   // Readers do not need them.
   const { bindNativeCalls } = await import('../../lib/native/file-calls.ts');
   const native = bindNativeCalls();
-  await usable(layout.root, () => refuseForeignDirectory(layout, options.adopt === true));
-  // Before anything is made there: files made below a mount point stay there.
-  const ofMounts = await usable(layout.root, () => refuseMounts(layout));
-  await usable(layout.root, () => prepareDirectory(layout, mode === 'link'));
-  const lock = await usable(layout.root, () => lockForWriting(layout, shard, native));
-  try {
-    const wants = { publish: mode, nameTwins };
-    const fileSystem = await usable(layout.root, () => examineFileSystem(layout, native, wants));
-    const changes = new Places(1);
-    const disk: Disk = {
-      layout,
-      native,
-      lock,
-      mode,
-      canExchange: fileSystem.canExchange,
-      timeStepMs: fileSystem.timeStepMs ?? 1,
-      limits: [...fileSystem.limits, ...ofMounts],
-      flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
-      readerGraceMs,
-      retention,
-      now,
-      onProgress,
-      gate: createGate(layout, native, now),
-      serially: (work) => changes.run(work),
-      unfinished: new Map(),
-      inUse: new Set(),
-      linked: new Map(),
-      searched: { atMs: null },
-    };
-    const recovered = await recover(disk);
-    const inventory = createInventory(layout, shard, disk.linked);
-    const knownId = await usable(layout.root, () => knownDirectoryId(layout));
-    const identity = { id: knownId ?? randomUUID(), isNew: knownId === null };
-    return { ...disk, ...identity, shard, inventory, recovered };
-  } catch (error) {
-    await lock.release();
-    throw error;
-  }
+  return usable(layout.root, async () => {
+    await refuseForeignDirectory(layout, adopt);
+    // Before anything is made there: files made below a mount point stay there.
+    const ofMounts = await refuseMounts(layout);
+    await prepareDirectory(layout, mode === 'link');
+    const lock = await lockForWriting(layout, shard, native);
+    try {
+      const fileSystem = await examineFileSystem(layout, native, { publish: mode, nameTwins });
+      const changes = new Places(1);
+      const disk: Disk = {
+        layout,
+        native,
+        lock,
+        mode,
+        canExchange: fileSystem.canExchange,
+        timeStepMs: fileSystem.timeStepMs ?? 1,
+        limits: [...fileSystem.limits, ...ofMounts],
+        flush: new SharedFlush(() => native.syncFileSystem(lock.fd)),
+        readerGraceMs,
+        retention,
+        now,
+        onProgress,
+        gate: createGate(layout, native, now),
+        serially: (work) => changes.run(work),
+        unfinished: new Map(),
+        inUse: new Set(),
+        linked: new Map(),
+        searched: { atMs: null },
+      };
+      const recovered = await recover(disk);
+      const inventory = createInventory(layout, shard, disk.linked);
+      const knownId = await knownDirectoryId(layout);
+      return { ...disk, id: knownId ?? randomUUID(), isNew: knownId === null, shard, inventory, recovered };
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  });
 }
 
 /** The standard mark of a folder that backups may skip (https://bford.info/cachedir/). */
