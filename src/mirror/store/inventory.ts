@@ -81,9 +81,9 @@ export function createInventory(
               return;
             }
             trees.set(path, tree);
-            const place = treeAt(layout, path);
-            if (place.kind === 'link') linked.set(place.name, path);
-            published.push({ ...tree.summary, treePresent: ['folder', 'link'].includes(place.kind) });
+            const { kind, name } = treeAt(layout, path);
+            if (kind === 'link' && name !== null) linked.set(name, path);
+            published.push({ ...tree.summary, treePresent: kind === 'folder' || kind === 'link' });
           } catch {
             unreadable.push(path);
           }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lstatSync, type Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 
 import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
@@ -11,16 +11,17 @@ import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
 
 /** The entry at the place where readers look for a target's tree. */
-export type TreePlace =
-  | { readonly kind: 'gone' }
-  /** The tree itself. */
-  | { readonly kind: 'folder' }
-  /** A link as {@link linkText} makes it, to an existing tree. */
-  | { readonly kind: 'link'; readonly name: string }
-  /** Such a link to a missing tree. */
-  | { readonly kind: 'dangling'; readonly name: string }
-  /** A file, or a link to anything else. */
-  | { readonly kind: 'other' };
+export interface TreePlace {
+  /**
+   * `folder`: the tree itself; `link`: a link as {@link linkText} makes it, to an existing tree; `dangling`: such a link to a missing
+   * tree; `other`: a file, or a link to anything else.
+   */
+  readonly kind: 'gone' | 'folder' | 'link' | 'dangling' | 'other';
+  /** The tree that such a link names; null for none. */
+  readonly name: string | null;
+  /** The folder that holds the files of the target, even if it does not exist. Absolute. */
+  readonly tree: string;
+}
 
 /** A random UUID. */
 const TREE_NAME = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -50,15 +51,15 @@ export function linkText(path: string, name: string): string {
  * @throws system errors except those for a missing entry
  */
 export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
-  const place = treePath(layout, path);
-  const stats = statsNow(place);
-  if (stats === null) return { kind: 'gone' };
-  if (stats.isDirectory()) return { kind: 'folder' };
-  if (!stats.isSymbolicLink()) return { kind: 'other' };
-  const text = linkNow(place) ?? '';
+  const tree = treePath(layout, path);
+  const stats = statsNow(tree);
+  if (stats === null) return { kind: 'gone', name: null, tree };
+  if (stats.isDirectory()) return { kind: 'folder', name: null, tree };
+  const text = linkNow(tree) ?? '';
   const name = basename(text);
-  if (!isTreeName(name) || text !== linkText(path, name)) return { kind: 'other' };
-  return { kind: isLinkedTreeThere(layout, name) ? 'link' : 'dangling', name };
+  if (!isTreeName(name) || text !== linkText(path, name)) return { kind: 'other', name: null, tree };
+  if (isLinkedTreeThere(layout, name)) return { kind: 'link', name, tree: linkedTree(layout, name) };
+  return { kind: 'dangling', name, tree: join(layout.trees, 'gone') };
 }
 
 /** Whether a target's files are at its place. */
@@ -74,22 +75,12 @@ function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
 
 /** The folder that holds the files of a target, even if it does not exist. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
-  return folderAt(layout, path, treeAt(layout, path));
+  return treeAt(layout, path).tree;
 }
 
-/** As {@link publishedTree}, for a known place. */
-export function folderAt(layout: DirectoryLayout, path: string, place: TreePlace): string {
-  if (place.kind === 'dangling') return join(layout.trees, 'gone');
-  return place.kind === 'link' ? linkedTree(layout, place.name) : treePath(layout, path);
-}
-
-/**
- * The folders from the directory down to the files of a target; none of them is a link.
- * @throws as {@link treeAt}
- */
+/** The names from the directory down to the files of a target; none of them is a link. @throws as {@link treeAt} */
 export function wayToTree(layout: DirectoryLayout, path: string): readonly string[] {
-  const place = treeAt(layout, path);
-  return (place.kind === 'link' ? placeBelowRoot(place.name) : `mirror/${path}`).split('/');
+  return relative(layout.root, publishedTree(layout, path)).split('/');
 }
 
 /**
@@ -111,7 +102,7 @@ export async function refuseLinks(
   for (const folder of folders) {
     // Synchronous: awaiting a thread costs many times what the call itself does, and this runs often.
     if (statsNow(join(layout.root, folder))?.isSymbolicLink() !== true) continue;
-    if (target !== null && folder === `mirror/${target}` && 'name' in treeAt(layout, target)) continue;
+    if (target !== null && folder === `mirror/${target}` && treeAt(layout, target).name !== null) continue;
     throw new MirrorError('disk.changed', `${folder} is a symbolic link, where a folder belongs.`, {
       hint: 'Remove the link: the mirror is made of real folders, and nothing is written through links.',
     });

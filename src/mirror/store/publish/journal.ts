@@ -93,8 +93,8 @@ async function carryOut(disk: Disk, stage: string, journal: Journal, mark: Flush
   const { layout, flush, serially, now } = disk;
   for (const target of journal.targets) {
     // The tree may lose its link now: its age starts.
-    const present = treeAt(layout, target);
-    if ('name' in present) await restartAge(layout, present.name, now());
+    const { name } = treeAt(layout, target);
+    if (name !== null) await restartAge(layout, name, now());
   }
   await flush.since(mark);
   await serially(async () => {

@@ -1,4 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
 import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
@@ -43,8 +44,6 @@ export interface Stage {
   readonly timeStepMs: number;
   /** Paths of the files that were made for the new tree. */
   readonly staged: Set<string>;
-  /** Folders of the new tree that are known to exist. */
-  readonly folders: Set<string>;
   /** Whether it holds hard links to published files: these may only leave through the gate. */
   hasLinks: boolean;
   /** Whether the new tree holds links to all published files that stay. */
@@ -94,7 +93,6 @@ export function stageIn(
     folder,
     tree,
     staged: new Set(),
-    folders: new Set([tree]),
     hasLinks: false,
     isWhole: false,
   };
@@ -133,12 +131,11 @@ export function stageFile(
   return onDisk(`writing ${path}`, write, stage.tree);
 }
 
-/** Makes the folders around the place of a file of the new tree, each once. */
-export async function makeParents({ tree, folders }: Stage, path: string): Promise<void> {
-  const parent = dirname(join(tree, path));
-  if (folders.has(parent)) return;
-  await onDisk(`making room for ${path}`, () => mkdir(parent, { recursive: true }));
-  folders.add(parent);
+/** Makes the folders around the place of a file of the new tree. Synchronous, as most exist. */
+export async function makeParents({ tree }: Stage, path: string): Promise<void> {
+  await onDisk(`making room for ${path}`, async () =>
+    mkdirSync(dirname(join(tree, path)), { recursive: true }),
+  );
 }
 
 /** Removes the file that was made at a path of the new tree, if there is one. */
@@ -148,13 +145,11 @@ export async function dropFile({ tree, staged }: Stage, path: string): Promise<v
 }
 
 /** Removes everything that was made for the new tree. */
-export async function emptyStage({ tree, staged, folders }: Stage): Promise<void> {
+export async function emptyStage({ tree, staged }: Stage): Promise<void> {
   await onDisk('emptying a stage', async () => {
     // The folder itself stays, as it has the permissions of its final place.
     for (const name of await readdir(tree)) await rm(join(tree, name), { recursive: true, force: true });
   });
-  folders.clear();
-  folders.add(tree);
   staged.clear();
 }
 
