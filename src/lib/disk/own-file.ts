@@ -1,6 +1,8 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
+import type { z } from 'zod';
+
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 import { withOpen } from './read.ts';
@@ -55,6 +57,20 @@ async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> 
 export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
   const found = await readOwnFile(path, maxBytes);
   return found.kind === 'text' ? found.text : null;
+}
+
+/** Reads a small JSON document; null for anything that does not fit its schema. @throws system errors of reading */
+export async function readOwnDocument<T>(
+  path: string,
+  maxBytes: number,
+  schema: z.ZodType<T>,
+): Promise<T | null> {
+  const text = await readOwnText(path, maxBytes);
+  try {
+    return schema.parse(JSON.parse(text ?? ''));
+  } catch {
+    return null;
+  }
 }
 
 /**

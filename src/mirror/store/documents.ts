@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLock } from '../../lib/disk/lock.ts';
-import { readOwnFile, readOwnText } from '../../lib/disk/own-file.ts';
+import { readOwnDocument, readOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
@@ -206,21 +206,13 @@ export function readApprovals(layout: DirectoryLayout): Promise<Approvals> {
     const found = new Map<string, Approval>();
     for (const name of (await unlessMissing(readdir(layout.approvals))) ?? []) {
       const file = join(layout.approvals, name);
-      const approval = parseApproval(await readOwnText(file, MAX_APPROVAL_BYTES));
+      const approval = await readOwnDocument(file, MAX_APPROVAL_BYTES, approvalSchema);
       // A file with another name is unfinished, and would never be removed.
       if (approval !== null && approvalFile(layout, approval.target) === file)
         found.set(targetKey(approval.target), approval);
     }
     return found;
   });
-}
-
-function parseApproval(text: string | null): Approval | null {
-  try {
-    return approvalSchema.parse(JSON.parse(text ?? ''));
-  } catch {
-    return null;
-  }
 }
 
 /** Removes approvals. @throws MirrorError `disk.*` */
@@ -267,12 +259,9 @@ export async function writeShareReport(
 export async function readShareReports(layout: DirectoryLayout): Promise<ShareReport[]> {
   const reports: ShareReport[] = [];
   for (const { shareReport } of [layout, ...(await otherInstances(layout))]) {
-    const text = await readOwnText(shareReport, MAX_REPORT_BYTES).catch(() => null);
-    try {
-      reports.push(shareReportSchema.parse(JSON.parse(text ?? '')));
-    } catch {
-      // The instance has not reported yet.
-    }
+    const report = await readOwnDocument(shareReport, MAX_REPORT_BYTES, shareReportSchema).catch(() => null);
+    // An instance may not have reported yet.
+    if (report !== null) reports.push(report);
   }
   return reports;
 }

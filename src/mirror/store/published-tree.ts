@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { lstatSync, type Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 
 import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
@@ -200,9 +201,9 @@ export async function makeFolderFor(
   let around = dirname(place);
   while (around !== dirname(around) && factsOf(around) === null) around = dirname(around);
   const own = replaced === null ? NOTHING : inheritanceOf(native, replaced);
-  const wanted = isSame(own, NOTHING) ? inheritanceOf(native, around) : own;
+  const wanted = isDeepStrictEqual(own, NOTHING) ? inheritanceOf(native, around) : own;
   await mkdir(folder);
-  if (isSame(wanted, inheritanceOf(native, folder))) return;
+  if (isDeepStrictEqual(wanted, inheritanceOf(native, folder))) return;
   if (await isGiven(folder, wanted.gid ?? process.getegid?.() ?? -1)) return give(native, folder, wanted);
   await rm(folder, { recursive: true });
   return makeInPlace(around, folder);
@@ -215,11 +216,6 @@ async function give(native: AclCalls, folder: string, { gid, acl }: Inheritance)
   const permissions = acl === null ? 0o777 & ~process.umask() : (factsOf(folder)?.mode ?? 0) & 0o777;
   // Last: the calls before may take the bit away.
   await chmod(folder, permissions | (gid === null ? 0 : SET_GROUP_ID));
-}
-
-function isSame(one: Inheritance, other: Inheritance): boolean {
-  const areAclsSame = one.acl === null ? other.acl === null : other.acl?.equals(one.acl) === true;
-  return one.gid === other.gid && areAclsSame;
 }
 
 function inheritanceOf(native: AclCalls, folder: string): Inheritance {

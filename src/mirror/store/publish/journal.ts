@@ -3,7 +3,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { z } from 'zod';
 
-import { readOwnText } from '../../../lib/disk/own-file.ts';
+import { readOwnDocument } from '../../../lib/disk/own-file.ts';
 import { linkNow, statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
@@ -55,13 +55,8 @@ type Journal = Readonly<z.infer<typeof journalSchema>>;
  * Reads a stage's journal; null if none was written whole: then no move was made.
  * @param stage absolute
  */
-async function readJournal(stage: string): Promise<Journal | null> {
-  const text = await readOwnText(join(stage, JOURNAL_FILE), MAX_JOURNAL_BYTES);
-  try {
-    return text === null ? null : journalSchema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
+function readJournal(stage: string): Promise<Journal | null> {
+  return readOwnDocument(join(stage, JOURNAL_FILE), MAX_JOURNAL_BYTES, journalSchema);
 }
 
 /**
