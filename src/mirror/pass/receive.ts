@@ -153,21 +153,22 @@ async function receiveFile(
   const versionTimeMs = timeOf(row);
   if (versionTimeMs === null) return null;
   await makeParents(stage, path);
+  const destination = new FileDestination(join(stage.tree, path));
   let arrivedBytes = 0;
-  const answer = await service.downloadFile({
+  const { kind } = await service.downloadFile({
     repository,
     branch: action.target.branch,
     path,
     expected: row,
-    destination: new FileDestination(join(stage.tree, path)),
+    destination,
     onArrived: (doneBytes) => {
       meter.arrivedMore(doneBytes - arrivedBytes);
       arrivedBytes = doneBytes;
     },
     signal,
   });
-  if (answer.kind !== 'file') return null;
-  const { sizeBytes, sha256, crc32 } = answer;
+  if (kind !== 'file') return null;
+  const { sizeBytes, sha256, crc32 } = destination;
   if (known?.sha256 === sha256 && known.sizeBytes === sizeBytes) {
     await dropFile(stage, path);
     return { ...known, crc32 };

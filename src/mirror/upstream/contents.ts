@@ -7,23 +7,17 @@ import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/who
 import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import {
   Bandwidth,
-  type Destination,
   Download,
   type DownloadOptions,
+  type DownloadRequest,
   type FileDestination,
 } from './download.ts';
 import type { Transport } from './transport.ts';
 
 /** The contents of a branch, and their destination. */
-export interface ContentsRequest {
+export interface ContentsRequest extends DownloadRequest {
   readonly repository: Repository;
   readonly branch: string;
-  /** Entity tag of the present contents: the service may say that it has not changed (RFC 9110, section 13.1.2). */
-  readonly etag: string | null;
-  readonly destination: Destination;
-  /** Receives the bytes so far, and the total; null if the answer does not give it. */
-  readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
-  readonly signal: AbortSignal;
 }
 
 export type ContentsAnswer =
@@ -47,12 +41,10 @@ export interface FileRequest extends Omit<ContentsRequest, 'etag'> {
   readonly expected: ExpectedFile;
 }
 
-export type FileAnswer =
-  /** `sha256` in hexadecimal digits. */
-  | { readonly kind: 'file'; readonly sizeBytes: number; readonly sha256: string; readonly crc32: number }
-  | { readonly kind: 'not-found' }
-  /** A wrong file, or one that cannot be proved complete. */
-  | { readonly kind: 'different' };
+export interface FileAnswer {
+  /** `different`: a wrong file, or one that cannot be proved complete. */
+  readonly kind: 'file' | 'not-found' | 'different';
+}
 
 /** A path of a branch. */
 export type PathRequest = Pick<ContentsRequest, 'repository' | 'branch' | 'signal'> & {
@@ -141,7 +133,7 @@ export class Contents {
     const { path } = request;
     const target = this.#targetOf(request, path);
     if (target === null) return { kind: 'not-found' };
-    const wanted = { ...request, knownTag: null, what: 'file' } as const;
+    const wanted = { ...request, etag: null, what: 'file' } as const;
     return this.#receive(target, wanted, (answer, download) => readFileAnswer(answer, download, request));
   }
 
@@ -169,8 +161,7 @@ export class Contents {
 
   #downloadArchive(request: ContentsRequest, reference: string): Promise<ContentsAnswer | Absent> {
     const target = contentsPath(reference, undefined, branchParameter(request.branch));
-    const wanted = { ...request, knownTag: request.etag, what: 'archive' } as const;
-    return this.#receive(target, wanted, readArchive);
+    return this.#receive(target, { ...request, what: 'archive' }, readArchive);
   }
 
   /** Downloads the answer for a path. Its destination is kept only if `read` finds the right file there. */
@@ -224,7 +215,7 @@ async function readFileAnswer(
   // A cache may give the previous version; only a digest shows that.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
   const { sizeBytes, isCounted, start } = await download.receive(answer);
-  const { sha256, crc32 } = destination;
+  const { sha256 } = destination;
   if (!isExpectedFile({ sizeBytes, sha256, start }, expected)) return { kind: 'different' };
   const isWhole =
     isCounted ||
@@ -233,7 +224,7 @@ async function readFileAnswer(
     (await onDisk('reading the download', () =>
       provesItsEnd((...part) => destination.read(...part), sizeBytes),
     ));
-  return isWhole ? { kind: 'file', sizeBytes, sha256, crc32 } : { kind: 'different' };
+  return { kind: isWhole ? 'file' : 'different' };
 }
 
 /** @throws MirrorError `contents.wrong_kind` for a web page in place of a file: it says nothing about the file */

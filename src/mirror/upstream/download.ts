@@ -90,19 +90,23 @@ export class FileDestination implements Destination {
   }
 }
 
-export interface DownloadOptions {
+/** A download: its destination, and its observers. */
+export interface DownloadRequest {
   readonly destination: Destination;
-  /** Entity tag of the present contents: the service may say that it has not changed. */
-  readonly knownTag: string | null;
+  /** Entity tag of the present contents: the service may say that it has not changed (RFC 9110, section 13.1.2). */
+  readonly etag: string | null;
+  /** Receives the bytes so far, and the total; null if the answer does not give it. */
+  readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
+  readonly signal: AbortSignal;
+}
+
+export interface DownloadOptions extends DownloadRequest {
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  /** Receives the bytes so far, and the total; null if the answer does not give it. */
-  readonly onArrived?: (doneBytes: number, totalBytes: number | null) => void;
   readonly limits: AnswerLimits;
   /** Null if it is not limited. */
   readonly bandwidth: Bandwidth | null;
-  readonly signal: AbortSignal;
 }
 
 export interface Downloaded {
@@ -144,13 +148,13 @@ export class Download implements Continuation {
 
   /** Whether the request is conditional. */
   get isConditional(): boolean {
-    return this.#options.knownTag !== null && this.#part === null;
+    return this.#options.etag !== null && this.#part === null;
   }
 
   headers(): Readonly<Record<string, string>> {
-    const { knownTag } = this.#options;
+    const { etag } = this.#options;
     if (this.#part !== null) return { range: `bytes=${this.#part.sizeBytes}-`, 'if-range': this.#part.tag };
-    return knownTag === null ? {} : { 'if-none-match': knownTag };
+    return etag === null ? {} : { 'if-none-match': etag };
   }
 
   resumesAtBytes(): number {
