@@ -15,12 +15,12 @@ import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
 import { ReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
 import {
+  lockServiceDirectory,
   prepareServeDirectory,
   refuseMissingServeDirectory,
   refuseNoMirror,
   requiredServeDirectory,
 } from '../../server/start/directory.ts';
-import { lockServiceDirectory } from '../../server/start/lock.ts';
 import { log, openServeLog } from '../../server/start/log.ts';
 import { serveUntilStopped, withStopSignal } from '../../server/start/start.ts';
 import { tellEvent } from '../frame/output.ts';

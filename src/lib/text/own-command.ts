@@ -68,6 +68,6 @@ function quoted(word: string): string {
 }
 
 /** A word quoted for a shell, if it needs quotes. */
-function quotedWhereNeeded(word: string): string {
+export function quotedWhereNeeded(word: string): string {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : quoted(word);
 }

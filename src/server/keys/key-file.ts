@@ -3,14 +3,12 @@ import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { lockWithin } from '../../lib/disk/lock.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
-import type { Keys } from './keys.ts';
-import { type StoredKey, storedKeySchema } from './stored-key.ts';
+import { type StoredKey, storedKeySchema } from './keys.ts';
 
 /** The file of the keys in the directory of a service. */
 const FILE = 'keys.json';
@@ -90,12 +88,4 @@ export async function changeKeys(
   } finally {
     await lock.close();
   }
-}
-
-/**
- * Reads the keys of a service at each call, so that new and revoked keys take effect immediately. Simultaneous calls
- * share a reading.
- */
-export function createKeyReader(directory: string): Keys {
-  return shareWork(() => readKeys(directory));
 }

@@ -1,4 +1,8 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes, randomUUID } from 'node:crypto';
+
+import { z } from 'zod';
+
+import { MirrorError } from '../../lib/errors/errors.ts';
 
 /** The kinds of keys. */
 export const KEY_KINDS = ['personal', 'group', 'token'] as const;
@@ -6,16 +10,27 @@ export const KEY_KINDS = ['personal', 'group', 'token'] as const;
 /** The use of a key (service specification, section 5): the current API, incoming webhooks only, or v1. */
 export type KeyKind = (typeof KEY_KINDS)[number];
 
-/** A key that the service knows. Only its digest is stored. */
-export interface KnownKey {
-  readonly kind: KeyKind;
+/** The length of a key, and of a secret for signed webhooks, in random bytes. */
+const KEY_BYTES = 32;
+
+/** A key as stored on disk: only its digest is. */
+export const storedKeySchema = z.object({
+  id: z.string(),
+  kind: z.enum(KEY_KINDS),
   /** The owner's name: the author of uploads with this key. */
-  readonly name: string;
+  name: z.string().min(1),
+  /** Time of creation, ISO 8601 in UTC. */
+  createdAt: z.iso.datetime({ offset: true }),
   /** SHA-256 of the key, in hexadecimal digits. */
-  readonly sha256: string;
-  /** Signs webhooks in place of the key itself; null if the key signs nothing. */
-  readonly signingSecret: string | null;
-}
+  sha256: z.string().regex(/^[0-9a-f]{64}$/i),
+  /** Signs webhooks in place of the key itself; null if the key signs nothing. With an empty or short one, anyone could sign. */
+  signingSecret: z.string().min(KEY_BYTES).nullable(),
+});
+
+export type StoredKey = Readonly<z.infer<typeof storedKeySchema>>;
+
+/** A key that the service knows. */
+export type KnownKey = Pick<StoredKey, 'kind' | 'name' | 'sha256' | 'signingSecret'>;
 
 /** Gives the currently valid keys. Called with every request. */
 export type Keys = () => Promise<readonly KnownKey[]>;
@@ -44,4 +59,59 @@ export function findKey(keys: readonly KnownKey[], sent: string): KnownKey | nul
 /** Finds the sent key among keys of this kind. The same text may also be a key of another kind. */
 export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: string): KnownKey | null {
   return keysOf(keys, sent).find((key) => key.kind === kind) ?? null;
+}
+
+/** Prefixes of keys, for secret scanners; revoked keys keep theirs. `wbs_` is the prefix of secrets that sign webhooks. */
+const KEY_PREFIXES: Readonly<Record<KeyKind, string>> = { personal: 'wbp_', group: 'wbg_', token: 'wbt_' };
+const SIGNING_PREFIX = 'wbs_';
+
+/** Whether a text has the form of a key or of a webhook secret, and so must not be shown. */
+export function looksLikeKey(text: string): boolean {
+  return /^wb[pgts]_/.test(text);
+}
+
+function randomText(prefix: string): string {
+  return `${prefix}${randomBytes(KEY_BYTES).toString('base64url')}`;
+}
+
+/** The longest name of a key, in characters. */
+const LONGEST_NAME = 200;
+
+/** Git accepts no other name for an author (git-commit-tree(1)). */
+function canBeAuthor(name: string): boolean {
+  return (
+    /[\p{L}\p{N}]/u.test(name) &&
+    name === name.trim() &&
+    name.length <= LONGEST_NAME &&
+    !/[\p{Cc}\p{Bidi_Control}\u2028\u2029<>]/u.test(name)
+  );
+}
+
+/**
+ * Makes a key of 256 random bits. A group key comes with a secret to sign webhooks with: checking a signature needs the
+ * secret itself, but only the digest of the key is stored.
+ * @returns the key itself, and its stored form
+ * @throws MirrorError `usage.invalid` for a name that cannot be an author
+ */
+export function makeKey(
+  kind: KeyKind,
+  name: string,
+  createdAt: Date,
+): { readonly key: string; readonly stored: StoredKey } {
+  if (!canBeAuthor(name)) {
+    const message = `${JSON.stringify(name)} cannot be the name of a key: it needs a letter or digit, at most ${LONGEST_NAME} characters, no <, > or control character, and no space at its ends.`;
+    throw new MirrorError('usage.invalid', message, {
+      hint: 'Give the name of a person or of the sender of webhooks; it becomes the author of uploads with the key.',
+    });
+  }
+  const key = randomText(KEY_PREFIXES[kind]);
+  const stored: StoredKey = {
+    id: randomUUID(),
+    kind,
+    name,
+    createdAt: createdAt.toISOString(),
+    sha256: digestOfKey(key),
+    signingSecret: kind === 'group' ? randomText(SIGNING_PREFIX) : null,
+  };
+  return { key, stored };
 }

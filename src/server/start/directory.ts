@@ -2,8 +2,10 @@ import { access, constants, mkdir, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import type { Settings } from '../../config/schema.ts';
+import { type DirectoryLock, LockedError, lockDirectory } from '../../lib/disk/lock.ts';
 import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 
 /** The directory of the embedded service. @throws MirrorError `settings.invalid` when it is not set */
 export function requiredServeDirectory({ directory }: Settings['serve']): string {
@@ -40,12 +42,16 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
     const isNew = await mkdir(directory, { mode: 0o700 }).then(
       () => true,
       async (error: unknown) => {
-        if ((await unlessMissing(stat(directory)))?.isDirectory() !== true) throw error;
+        if (!(await isFolder(directory))) throw error;
         return false;
       },
     );
     const sign = (await readdir(directory)).find((name) => SIGNS_OF_MIRROR.has(name));
-    if (sign !== undefined) throw refusedMirror(directory, sign);
+    if (sign !== undefined)
+      throw unusable(
+        `serve.directory: ${directory} is the directory of a mirror: it holds ${sign}/.`,
+        'Give the service a directory of its own. To answer from that mirror, use serve --from-mirror --directory.',
+      );
     await access(directory, constants.W_OK | constants.X_OK);
     return isNew;
   } catch (error) {
@@ -56,20 +62,33 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
   }
 }
 
+async function isFolder(path: string): Promise<boolean> {
+  return (await unlessMissing(stat(path)))?.isDirectory() === true;
+}
+
 function unusable(message: string, hint: string, cause?: unknown): MirrorError {
   return new MirrorError('directory.unusable', message, { hint, cause });
 }
 
-function refusedMirror(directory: string, sign: string): MirrorError {
-  return unusable(
-    `serve.directory: ${directory} is the directory of a mirror: it holds ${sign}/.`,
-    'Give the service a directory of its own. To answer from that mirror, use serve --from-mirror --directory.',
-  );
+/**
+ * Makes this process the only one that serves a directory: each process reads the list of repositories once, so two of them would
+ * lose each other's repositories.
+ * @throws MirrorError `directory.locked` when another process serves it
+ */
+export async function lockServiceDirectory(directory: string): Promise<Pick<DirectoryLock, 'release'>> {
+  return lockDirectory(join(directory, 'serve.lock'), bindNativeCalls()).catch((error: unknown) => {
+    if (!(error instanceof LockedError)) throw error;
+    const message = `Another workbook-mirror serves ${directory} (${error.found.trim()}).`;
+    throw new MirrorError('directory.locked', message, {
+      cause: error,
+      hint: 'Stop the other one, or give this one a directory of its own: the setting serve.directory.',
+    });
+  });
 }
 
 /** Refuses a missing directory of keys: after a typing error, the service would make temporary keys. @throws MirrorError `directory.unusable` */
 export async function refuseMissingServeDirectory(directory: string): Promise<void> {
-  if ((await unlessMissing(stat(directory)))?.isDirectory() === true) return;
+  if (await isFolder(directory)) return;
   throw unusable(
     `serve.directory: ${directory} is not a directory.`,
     'Name the directory of a service, to use its keys here, too, or omit it: serve.apiKey and serve.apiToken need none.',

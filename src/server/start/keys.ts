@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 
 import type { Settings } from '../../config/schema.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
+import { readKeys } from '../keys/key-file.ts';
 import { fixedKey, type KeyKind, type Keys } from '../keys/keys.ts';
-import { createKeyReader } from '../keys/key-file.ts';
 
 /** Keys that are valid until the service stops. */
 export interface TemporaryKeys {
@@ -23,14 +24,12 @@ export interface ServedKeys {
 /**
  * The keys of a service: keys from the settings, keys from its directory, read at each request, and, without a personal key,
  * temporary ones that are valid until it stops.
- * @param directory null for a service that has none of its own
  * @throws MirrorError `directory.unusable` for a damaged file of keys
  */
-export async function openServedKeys(
-  settings: Settings['serve'],
-  directory: string | null,
-): Promise<ServedKeys> {
-  const stored: Keys = directory === null ? () => Promise.resolve([]) : createKeyReader(directory);
+export async function openServedKeys(settings: Settings['serve']): Promise<ServedKeys> {
+  const { directory } = settings;
+  const stored: Keys =
+    directory === undefined ? () => Promise.resolve([]) : shareWork(() => readKeys(directory));
   const found = await stored();
   const apiKey = settings.apiKey?.reveal();
   const apiToken = settings.apiToken?.reveal();

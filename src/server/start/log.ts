@@ -12,13 +12,10 @@ const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error',
 /** Marks of lines for people. */
 const MARKS: Readonly<Partial<Record<LogLevel, string>>> = { warn: '! ', error: '! ', fatal: '! ' };
 
-/** Settings of the log of a service. */
-type ServeLogSettings = Settings['log'];
-
-let settings: ServeLogSettings = { level: 'info', format: 'auto' };
+let settings: Settings['log'] = { level: 'info', format: 'auto' };
 
 /** Applies the settings to the log of this process's service. */
-export function openServeLog(log: ServeLogSettings): void {
+export function openServeLog(log: Settings['log']): void {
   settings = log;
 }
 
@@ -29,7 +26,7 @@ export function openServeLog(log: ServeLogSettings): void {
  * @param block lines below it
  */
 export function formatLine(
-  format: ServeLogSettings['format'],
+  format: Settings['log']['format'],
   level: LogLevel,
   text: string,
   at: Date,

@@ -1,9 +1,11 @@
+import { once } from 'node:events';
+
 import { formatListen } from '../../config/addresses.ts';
 import type { Settings } from '../../config/schema.ts';
 import { isLoopback } from '../../lib/http/access.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
-import { programName } from '../../lib/text/own-command.ts';
+import { programName, quotedWhereNeeded } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { Sources } from '../http/handler.ts';
 import { createService } from '../http/service.ts';
@@ -27,10 +29,7 @@ export function mirrorSettings(
 
 /** The command that makes a key for a service. */
 export function keyCommand(kind: 'personal' | 'token', directory = 'DIR'): string {
-  const word = /^[\w./@:+-]+$/.test(directory)
-    ? directory
-    : `'${directory.replaceAll("'", String.raw`'\''`)}'`;
-  return `${programName()} keys create --kind ${kind} --name NAME --serve-directory ${word}`;
+  return `${programName()} keys create --kind ${kind} --name NAME --serve-directory ${quotedWhereNeeded(directory)}`;
 }
 
 /** A service to run. */
@@ -55,7 +54,7 @@ export async function serveUntilStopped({
   ...rest
 }: ServeStart): Promise<void> {
   const { directory, listen } = settings;
-  const { keys, temporary, secrets } = await openServedKeys(settings, directory ?? null);
+  const { keys, temporary, secrets } = await openServedKeys(settings);
   const service = createService({
     ...rest,
     keys,
@@ -64,11 +63,12 @@ export async function serveUntilStopped({
   });
   try {
     if (stop.aborted) return;
+    const stopped = once(stop, 'abort');
     const { baseUrl, port } = await service.listen(listen);
     log(`Listening on ${formatListen({ ...listen, port })}.`);
     const isStopped = await Promise.race([
       rest.onListening(baseUrl).then(() => false),
-      untilAborted(stop).then(() => true),
+      stopped.then(() => true),
     ]);
     if (isStopped) return;
     if (temporary !== null) {
@@ -88,17 +88,10 @@ export async function serveUntilStopped({
         'warn',
       );
     standardOutput.write(say`${baseUrl}\n`);
-    await untilAborted(stop);
+    await stopped;
   } finally {
     await service.close();
   }
-}
-
-function untilAborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    signal.addEventListener('abort', () => resolve(), { once: true });
-  });
 }
 
 /**

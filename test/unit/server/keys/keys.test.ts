@@ -8,8 +8,9 @@ import {
   fixedKey,
   KEY_KINDS,
   type KeyKind,
+  looksLikeKey,
+  makeKey,
 } from '../../../../src/server/keys/keys.ts';
-import { looksLikeKey, makeKey } from '../../../../src/server/keys/stored-key.ts';
 
 const PERSONAL = fixedKey('personal', 'Anna', 'p');
 const GROUP = fixedKey('group', 'forge', 'g');
