@@ -138,8 +138,7 @@ export class Fetches {
       if (state.problem !== null) this.tell(`${repository.full_name}: can be fetched again`);
       state.problem = null;
     } catch (error) {
-      // A program that is ended because the service ends has not failed.
-      if (!this.isClosed) this.putOff(id, state, error);
+      this.putOff(id, state, error);
       throw error;
     } finally {
       state.running = null;
@@ -147,6 +146,8 @@ export class Fetches {
   }
 
   private putOff(id: string, state: FetchState, error: unknown): void {
+    // A program that is ended because the service ends has not failed.
+    if (this.isClosed) return;
     const failures = (state.problem?.failures ?? 0) + 1;
     const isTooLarge = error instanceof RemoteError && error.trouble === 'too-large';
     const delayMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, failures, Math.random());

@@ -1,21 +1,19 @@
-import { constants, copyFile, symlink, utimes, writeFile } from 'node:fs/promises';
-import { basename, join, relative } from 'node:path';
+import { symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 
 import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import { type Approval, markOf } from '../../plan/guard.ts';
+import type { Approval } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
-import { readHistory } from '../history/history.ts';
-import { type HistoryKind, historyName, manifestPath, treePath } from '../layout.ts';
+import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { isUnchanged, type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
+import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
 import { isTreeAt, linkText, refuseLinks, treeAt, type TreePlace } from '../published-tree.ts';
 import { commit, discardStage, refuseUnfinished } from './journal.ts';
 import {
   choosePublishMethod,
-  type Keeping,
   moveRenames,
   type PublishMethod,
   publishRenames,
@@ -25,20 +23,20 @@ import {
 } from './moves.ts';
 import {
   changedMeanwhile,
+  freeHistoryPath,
   keepPublished,
   linkUnchanged,
   makeTreeLink,
+  marked,
   openStage,
+  type ReplacedState,
   type Stage,
+  stageHistory,
+  stageKeptManifest,
 } from './stage.ts';
 
 /** The change from the published state to a new one. */
-export interface NextState {
-  readonly manifest: Manifest;
-  /** The manifest that the stage was compared with; null if the target was not published. */
-  readonly before: Manifest | null;
-  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
-  readonly approval?: Approval | null;
+export interface NextState extends ReplacedState {
   /** Paths whose published copy must be replaced, because someone changed it. */
   readonly rewritten?: readonly string[];
   /** Whether the tree holds anything that its manifest does not list: then it is replaced as a whole. */
@@ -146,68 +144,6 @@ async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest)
   const staged = join(stage.folder, STAGED.manifest);
   await writeFile(staged, formatManifest(manifest), { flag: 'wx' });
   await setTimeApart(staged, manifestPath(layout, stage.target));
-}
-
-/** Stages what the history will take of the previous state; null for nothing. */
-async function stageHistory(
-  disk: Disk,
-  stage: Stage,
-  place: TreePlace,
-  { manifest, before, approval = null }: NextState,
-  changes: TreeChanges,
-): Promise<Keeping | null> {
-  const { target } = stage;
-  if (!isTreeAt(place)) return null;
-  // A repair alone replaces no state: changes that someone made in the tree are not a state.
-  if (before !== null && isUnchanged(changes)) return null;
-  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
-  if (isReplaced && disk.retention.replaced.kind === 'off') {
-    // An older state there shares its unchanged files with the published tree.
-    const kept = await readHistory(disk.layout, target);
-    if (!kept.some(({ path }) => path === target)) return null;
-  }
-  const isStaged = before !== null || place.kind === 'link';
-  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
-  if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
-  // The previous manifest stays in its place until the new one replaces it: it is never absent.
-  const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
-  const kind = isReplaced ? 'replaced' : 'retired';
-  return { place: freeHistoryPath(disk, target, kind), isStaged, hasManifest };
-}
-
-/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
-function marked(manifest: Manifest, approval: Approval | null): Manifest | null {
-  const mark = approval && markOf(approval);
-  return mark && { ...manifest, approval: mark };
-}
-
-/**
- * Stages a manifest for the history, with the time of the published one: a marked one, or a copy of the published one.
- * @returns false if none is published
- */
-async function stageKeptManifest(
-  { layout }: Disk,
-  stage: Stage,
-  target: string,
-  manifest: Manifest | null,
-): Promise<boolean> {
-  const from = manifestPath(layout, target);
-  const to = join(stage.folder, STAGED.keptManifest);
-  const stats = statsNow(from);
-  if (stats === null) return false;
-  if (manifest === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  else await writeFile(to, formatManifest(manifest), { flag: 'wx' });
-  await utimes(to, stats.atime, stats.mtime);
-  return true;
-}
-
-/** A free place in the history, below the root: clocks go back, and are coarse. */
-function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): string {
-  const { layout } = disk;
-  for (let atMs = disk.now(); ; atMs += 1) {
-    const place = join(layout.history, path, historyName(atMs, kind));
-    if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
-  }
 }
 
 /**
