@@ -7,16 +7,14 @@ import { row } from '../../../support/builders.ts';
 
 const FAILED = row({ failure: 2 });
 
-interface Poll {
-  readonly rows: readonly WorkbookRow[];
-  readonly isComplete?: boolean;
-}
+type Poll = readonly WorkbookRow[] | { readonly incomplete: readonly WorkbookRow[] };
 
 /** The events of polls that follow each other, as `failed v1 2` or `recovered v1`. */
 function told(...polls: readonly Poll[]): string[][] {
   let reported: ReportedFailures = {};
-  return polls.map(({ rows, isComplete = true }) => {
-    const result = reportFailures(reported, rows, isComplete);
+  return polls.map((poll) => {
+    const isIncomplete = 'incomplete' in poll;
+    const result = reportFailures(reported, isIncomplete ? poll.incomplete : poll, !isIncomplete);
     reported = structuredClone(result.reported);
     return result.events.map((event) => {
       if (event.name === 'upstream.workbook_failed') return `failed ${event.versionId} ${event.count}`;
@@ -38,50 +36,38 @@ describe("the service's failures", () => {
     ]);
   });
 
+  const AGAIN = row({ failure: 3 });
+  const NEWER = row({ versionId: 'v2' });
+
   it.each<[string, Poll[], string[][]]>([
-    ['once', [{ rows: [FAILED] }, { rows: [FAILED] }], [['failed v1 2'], []]],
-    [
-      'again at another count',
-      [{ rows: [FAILED] }, { rows: [row({ failure: 3 })] }, { rows: [row({ failure: 3 })] }],
-      [['failed v1 2'], ['failed v1 3'], []],
-    ],
+    ['once', [[FAILED], [FAILED]], [['failed v1 2'], []]],
+    ['again at another count', [[FAILED], [AGAIN], [AGAIN]], [['failed v1 2'], ['failed v1 3'], []]],
     [
       'again at another version',
-      [{ rows: [FAILED] }, { rows: [row({ failure: 2, versionId: 'v2' })] }],
+      [[FAILED], [row({ failure: 2, versionId: 'v2' })]],
       [['failed v1 2'], ['failed v2 2']],
     ],
-    [
-      'and once more when they clear',
-      [{ rows: [FAILED] }, { rows: [row({ versionId: 'v2' })] }, { rows: [row({ versionId: 'v2' })] }],
-      [['failed v1 2'], ['recovered v2'], []],
-    ],
+    ['and once more when they clear', [[FAILED], [NEWER], [NEWER]], [['failed v1 2'], ['recovered v2'], []]],
     [
       'again after they cleared',
-      [{ rows: [FAILED] }, { rows: [row()] }, { rows: [FAILED] }],
+      [[FAILED], [row()], [FAILED]],
       [['failed v1 2'], ['recovered v1'], ['failed v1 2']],
     ],
-    ['never if nothing failed', [{ rows: [row()] }], [[]]],
-    [
-      'for every branch',
-      [{ rows: [FAILED, row({ branch: 'dev', failure: 1 })] }],
-      [['failed v1 2', 'failed v1 1']],
-    ],
+    ['never if nothing failed', [[row()]], [[]]],
+    ['for every branch', [[FAILED, row({ branch: 'dev', failure: 1 })]], [['failed v1 2', 'failed v1 1']]],
     [
       'not again after an incomplete list without them',
-      [{ rows: [FAILED] }, { rows: [], isComplete: false }, { rows: [FAILED] }],
+      [[FAILED], { incomplete: [] }, [FAILED]],
       [['failed v1 2'], [], []],
     ],
     [
       'also from an incomplete list',
-      [
-        { rows: [FAILED], isComplete: false },
-        { rows: [row()], isComplete: false },
-      ],
+      [{ incomplete: [FAILED] }, { incomplete: [row()] }],
       [['failed v1 2'], ['recovered v1']],
     ],
     [
       'again after a complete list without them',
-      [{ rows: [FAILED] }, { rows: [] }, { rows: [FAILED] }],
+      [[FAILED], [], [FAILED]],
       [['failed v1 2'], [], ['failed v1 2']],
     ],
   ])('are reported %s', (_what, polls, events) => {
@@ -99,10 +85,10 @@ describe("the service's failures", () => {
     const someRows = fc.uniqueArray(someRow, { selector: ({ id, branch }) => `${id}\n${branch}` });
     fc.assert(
       fc.property(fc.array(fc.tuple(someRows, fc.boolean()), { minLength: 1, maxLength: 6 }), (polls) => {
-        const steps = polls.flatMap(([rows, isComplete]) => [
-          { rows, isComplete },
-          { rows, isComplete },
-        ]);
+        const steps = polls.flatMap(([rows, isComplete]) => {
+          const poll = isComplete ? rows : { incomplete: rows };
+          return [poll, poll];
+        });
         for (const [index, events] of told(...steps).entries())
           if (index % 2 === 1) expect(events).toEqual([]);
       }),

@@ -28,60 +28,55 @@ function exactly(files: readonly ManifestFile[]): FoundEntry[] {
   return [...[...folders].map(folder), ...files.map((file) => foundFile(file))];
 }
 
+/** The fate of a file that the manifest does not have. */
+const ADDED = (file: ManifestFile): readonly [FoundEntry, Difference] => [foundFile(file), added(file.path)];
+
 const FILES = ['a', 'd/b', 'd/e/c'].map((path) => manifestFile(path));
 const [A, B, C] = FILES as [ManifestFile, ManifestFile, ManifestFile];
 const EXACT = exactly(FILES);
 const without = (...paths: string[]): FoundEntry[] => EXACT.filter((entry) => !paths.includes(entry.path));
 
+const missing = (path: string): Difference => ({ path, kind: 'missing' });
+const added = (path: string, entry: 'file' | 'folder' | 'link' = 'file'): Difference => ({
+  path,
+  kind: 'added',
+  entry,
+});
+type Change = Extract<Difference, { kind: 'modified' }>['what'];
+const modified = (path: string, what: Change): Difference => ({ path, kind: 'modified', what });
+const OTHER_A = foundFile(A, { sizeBytes: A.sizeBytes + 1, mode: 0o600, mtimeMs: 1, sha256: 'x' });
+
 const CASES: readonly (readonly [string, readonly FoundEntry[], readonly Difference[]])[] = [
   ['nothing', EXACT, []],
   ['bytes that were not read', [...without('a'), foundFile(A, { sha256: null })], []],
-  ['a file gone', without('d/b'), [{ path: 'd/b', kind: 'missing' }]],
-  ['a folder gone', without('d/e', 'd/e/c'), [{ path: 'd/e/c', kind: 'missing' }]],
-  ['a folder emptied', without('d/e/c'), [{ path: 'd/e/c', kind: 'missing' }]],
-  ['a new file', [...EXACT, foundFile(manifestFile('d/x'))], [{ path: 'd/x', kind: 'added', entry: 'file' }]],
-  ['a new empty folder', [...EXACT, folder('d/x')], [{ path: 'd/x', kind: 'added', entry: 'folder' }]],
-  [
-    'new empty folders in each other',
-    [...EXACT, folder('x'), folder('x/y')],
-    [{ path: 'x/y', kind: 'added', entry: 'folder' }],
-  ],
-  [
-    'a new folder with a file',
-    [...EXACT, folder('x'), foundFile(manifestFile('x/y'))],
-    [{ path: 'x/y', kind: 'added', entry: 'file' }],
-  ],
-  ['a new link', [...EXACT, { kind: 'link', path: 'l' }], [{ path: 'l', kind: 'added', entry: 'link' }]],
+  ['a file gone', without('d/b'), [missing('d/b')]],
+  ['a folder gone', without('d/e', 'd/e/c'), [missing('d/e/c')]],
+  ['a folder emptied', without('d/e/c'), [missing('d/e/c')]],
+  ['a new file', [...EXACT, foundFile(manifestFile('d/x'))], [added('d/x')]],
+  ['a new empty folder', [...EXACT, folder('d/x')], [added('d/x', 'folder')]],
+  ['new empty folders in each other', [...EXACT, folder('x'), folder('x/y')], [added('x/y', 'folder')]],
+  ['a new folder with a file', [...EXACT, folder('x'), foundFile(manifestFile('x/y'))], [added('x/y')]],
+  ['a new link', [...EXACT, { kind: 'link', path: 'l' }], [added('l', 'link')]],
   [
     'several facts of a file',
-    [...without('a'), foundFile(A, { sizeBytes: A.sizeBytes + 1, mode: 0o600, mtimeMs: 1, sha256: 'x' })],
-    [{ path: 'a', kind: 'modified', what: ['size', 'mode', 'mtime', 'bytes'] }],
+    [...without('a'), OTHER_A],
+    [modified('a', ['size', 'mode', 'mtime', 'bytes'])],
   ],
   [
     'a pipe in place of a file',
     [...without('a'), { kind: 'special', path: 'a' }],
-    [{ path: 'a', kind: 'modified', what: ['not a file'] }],
+    [modified('a', ['not a file'])],
   ],
-  [
-    'an empty folder in place of a file',
-    [...without('a'), folder('a')],
-    [{ path: 'a', kind: 'modified', what: ['not a file'] }],
-  ],
+  ['an empty folder in place of a file', [...without('a'), folder('a')], [modified('a', ['not a file'])]],
   [
     'a folder with a file in place of a file',
     [...without('a'), folder('a'), foundFile(manifestFile('a/b'))],
-    [
-      { path: 'a', kind: 'modified', what: ['not a file'] },
-      { path: 'a/b', kind: 'added', entry: 'file' },
-    ],
+    [modified('a', ['not a file']), added('a/b')],
   ],
   [
     'a link in place of a folder',
     [...without('d/e', 'd/e/c'), { kind: 'link', path: 'd/e' }],
-    [
-      { path: 'd/e', kind: 'added', entry: 'link' },
-      { path: 'd/e/c', kind: 'missing' },
-    ],
+    [added('d/e', 'link'), missing('d/e/c')],
   ],
   [
     'a file that cannot be read',
@@ -89,7 +84,7 @@ const CASES: readonly (readonly [string, readonly FoundEntry[], readonly Differe
     [{ path: 'a', kind: 'unreadable', problem: 'EIO' }],
   ],
   [
-    'a folder that cannot be listed: what it holds is not known to be missing',
+    'a folder that cannot be listed: its contents are not known to be missing',
     [...without('d/e/c'), { kind: 'unreadable', path: 'd/e', problem: 'EACCES' }],
     [{ path: 'd/e', kind: 'unreadable', problem: 'EACCES' }],
   ],
@@ -107,7 +102,18 @@ const path = fc.array(name, { minLength: 1, maxLength: 4 }).map((segments) => se
 const paths = fc
   .uniqueArray(path, { maxLength: 20 })
   .map((all) => all.filter((one) => !all.some((other) => other.startsWith(`${one}/`))));
-const fate = fc.constantFrom('kept', 'missing', 'size', 'mode', 'mtime', 'bytes', 'link', 'added');
+/** A change of a file: how a walk finds it (null: not at all), and the difference (null: none). */
+const FATES: readonly ((file: ManifestFile) => readonly [FoundEntry | null, Difference | null])[] = [
+  (file) => [foundFile(file), null],
+  (file) => [null, missing(file.path)],
+  (file) => [{ kind: 'link', path: file.path }, modified(file.path, ['not a file'])],
+  (file) => [foundFile(file, { sizeBytes: -1 }), modified(file.path, ['size'])],
+  (file) => [foundFile(file, { mode: -1 }), modified(file.path, ['mode'])],
+  (file) => [foundFile(file, { mtimeMs: -1 }), modified(file.path, ['mtime'])],
+  (file) => [foundFile(file, { sha256: '' }), modified(file.path, ['bytes'])],
+  ADDED,
+];
+const fate = fc.constantFrom(...FATES);
 
 describe('differencesOf, for any tree', () => {
   it('finds just the change of each file, in order, for any order of the walk', () => {
@@ -117,46 +123,16 @@ describe('differencesOf, for any tree', () => {
         fc.array(fate, { minLength: 20, maxLength: 20 }),
         fc.infiniteStream(fc.nat()),
         (all, fates, random) => {
-          const done = all.map((each, index) => [manifestFile(each), fates[index] ?? 'kept'] as const);
-          const listed = done.filter(([, what]) => what !== 'added').map(([file]) => file);
-          const standing = done.filter(([, what]) => what !== 'missing');
-          const found: FoundEntry[] = [...foldersWith(standing.map(([file]) => file.path))].map(folder);
-          const expected: Difference[] = [];
-          for (const [file, what] of done) {
-            switch (what) {
-              case 'missing':
-                expected.push({ path: file.path, kind: 'missing' });
-                break;
-              case 'added':
-                expected.push({ path: file.path, kind: 'added', entry: 'file' });
-                found.push(foundFile(file));
-                break;
-              case 'link':
-                expected.push({ path: file.path, kind: 'modified', what: ['not a file'] });
-                found.push({ kind: 'link', path: file.path });
-                break;
-              case 'kept':
-                found.push(foundFile(file));
-                break;
-              case 'size':
-              case 'mode':
-              case 'mtime':
-              case 'bytes': {
-                expected.push({ path: file.path, kind: 'modified', what: [what] });
-                const fields = {
-                  size: { sizeBytes: -1 },
-                  mode: { mode: -1 },
-                  mtime: { mtimeMs: -1 },
-                  bytes: { sha256: '' },
-                };
-                found.push(foundFile(file, fields[what]));
-              }
-            }
-          }
+          const done = all.map((each, index) => ({ file: manifestFile(each), of: fates[index] ?? ADDED }));
+          const listed = done.flatMap(({ file, of }) => (of === ADDED ? [] : [file]));
+          const outcomes = done.map(({ file, of }) => of(file));
+          const there = outcomes.flatMap(([entry]) => (entry === null ? [] : [entry]));
+          const found = [...[...foldersWith(there.map((entry) => entry.path))].map(folder), ...there];
           const shuffled = found
             .map((entry) => [random.next().value, entry] as const)
             .sort(([a], [b]) => a - b)
             .map(([, entry]) => entry);
+          const expected = outcomes.flatMap(([, difference]) => (difference === null ? [] : [difference]));
           expected.sort((a, b) => byCodeUnits(a.path, b.path));
           expect(differencesOf(listed, shuffled)).toStrictEqual(expected);
         },
@@ -175,14 +151,13 @@ describe('differencesOf, for any tree', () => {
 
 describe('foreignIn', () => {
   const files = [manifestFile('Q1/a.xlsx')];
-  const added = { kind: 'added', path: 'b.xlsx', entry: 'file' } as const;
   const unreadable = (path: string): Difference => ({ kind: 'unreadable', path, problem: 'EACCES' });
 
   it('has added files, even next to a file that cannot be read', () => {
-    expect(foreignIn([added, unreadable('Q1/a.xlsx')], files)).toEqual(['b.xlsx']);
+    expect(foreignIn([added('b.xlsx'), unreadable('Q1/a.xlsx')], files)).toEqual(['b.xlsx']);
   });
 
   it('is unknown if a folder cannot be listed, as it may have more', () => {
-    expect(foreignIn([added, unreadable('Q1')], files)).toBeNull();
+    expect(foreignIn([added('b.xlsx'), unreadable('Q1')], files)).toBeNull();
   });
 });
