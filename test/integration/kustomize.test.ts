@@ -13,7 +13,7 @@ const ROOT = join(import.meta.dirname, '../..');
 const CONFIG = join(ROOT, 'config');
 const version = spawnSync('kubectl', ['version', '--client', '--output', 'json'], { encoding: 'utf8' });
 const isMissing = version.error !== undefined;
-/** Kustomize takes overlays as they are written today since it is in kubectl 1.21. */
+/** Overlays in today's form need the Kustomize of kubectl 1.21 or later. */
 const isOld = isMissing || Number(/"minor": "(\d+)/.exec(version.stdout)?.[1]) < 21;
 
 interface Mount {
@@ -68,7 +68,7 @@ interface Resource {
   };
 }
 
-/** What Kustomize makes of a folder. */
+/** The output of Kustomize for a folder. */
 function build(folder: string) {
   const { status, stdout, stderr } = spawnSync('kubectl', ['kustomize', folder], { encoding: 'utf8' });
   expect({ status, stderr }).toMatchObject({ status: 0 });

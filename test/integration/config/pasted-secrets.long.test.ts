@@ -6,7 +6,7 @@ import { expect, it } from 'vitest';
 import { run } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/** Stands in every text below; no message may hold it. */
+/** A secret in every text below; no message may contain it. */
 const KEY = 'k3y-S3CRET';
 
 /** Texts that people paste instead of a key, with the expected message. */

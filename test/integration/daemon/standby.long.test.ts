@@ -28,9 +28,9 @@ interface Waiting {
   readonly hangUp: () => Promise<void>;
   /** Writes the settings file. */
   readonly write: (text: string) => Promise<void>;
-  /** Lets go of the lock that another instance has. */
+  /** Releases the lock of the other instance. */
   readonly release: () => Promise<void>;
-  /** The least level of the log that it took over with. */
+  /** The log level in force when it took over. */
   readonly tookOver: Promise<string | null>;
   readonly stop: () => void;
 }

@@ -6,11 +6,11 @@ import { describe, expect, it } from 'vitest';
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
 
 interface Situation extends MirrorCommands {
-  /** Has the service write a version of `Accounting/a.xlsx` of which the list gives this row. */
+  /** Makes the service write a version of `Accounting/a.xlsx` that the list shows by this row. */
   readonly hideBehind: (row: unknown) => void;
 }
 
-/** A mirror of two targets, of one of which a new version shows in a row that cannot be read. */
+/** A mirror of two targets; the row of a new version of one cannot be read. */
 async function mirrored(): Promise<Situation> {
   const commands = await startCommands({ etag: 'strong', conditional: true });
   const { service } = commands;

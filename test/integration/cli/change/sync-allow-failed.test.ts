@@ -25,7 +25,7 @@ async function place(): Promise<Place> {
   return { service, settings };
 }
 
-/** Has the contents of one repository be answered with a fault. */
+/** Makes the service answer a request for the contents of one repository with a fault. */
 function failBad(
   service: FakeService,
   fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>,

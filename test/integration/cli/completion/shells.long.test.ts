@@ -9,7 +9,7 @@ import { MAIN } from '../../../support/built.ts';
 import { hasProgram, run } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** How a shell is started with the script that completes, and with ^T for "write the line to a file, and empty it". */
+/** The start of a shell with the script that completes; ^T writes the line to a file, and empties it. */
 const STARTS = {
   bash: {
     file: '.bashrc',
@@ -112,7 +112,7 @@ async function startShell(shell: Shell, program: string) {
       counts[name] += 1;
       return record;
     }, WAIT);
-  /** What is on the line after some keys and the key that completes. The line is then empty again. */
+  /** The text of the line after some keys and the key that completes. The line is empty afterwards. */
   const line = (keys: string): Promise<string> => {
     child.stdin.write(`workbook-mirror ${keys}${TAB}${DUMP}`);
     return nextRecord('lines');
@@ -140,7 +140,7 @@ describe.each(['bash', 'zsh', 'fish'] as const)('the completion of %s', (shell) 
       for (const opening of openings)
         expect(await completed(`approve ${opening}Acc`)).toEqual(['approve', name]);
     }
-    // Readline has words end at a colon and at an equals sign.
+    // In Readline, words end at a colon and at an equals sign.
     await writeFile(join(home, 'names'), 'a:b=c/main\n');
     for (const begun of shell === 'bash' ? ['a:', 'a:b=', 'a\\:b=c'] : [])
       expect(await completed(`approve ${begun}`)).toEqual(['approve', 'a:b=c/main']);

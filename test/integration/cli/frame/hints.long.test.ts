@@ -9,13 +9,13 @@ import { runHere } from '../../../support/in-process.ts';
 import { start, variablesOf } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** A command that a command named, and where. */
+/** A command that another command named, and the place. */
 interface Hint {
   readonly from: string;
   readonly words: readonly string[];
 }
 
-/** A mirror in which a deletion is held, one target is quarantined, one drifted, and one left. */
+/** A mirror in which a deletion is held, one target is quarantined, one drifted, and one was retired. */
 async function troubledMirror(): Promise<Record<string, string>> {
   const service = await FakeService.start();
   onTestFinished(() => service.close().catch(() => {}));

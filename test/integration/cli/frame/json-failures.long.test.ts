@@ -57,7 +57,7 @@ function expectFailure({ stdout, stderr }: Pick<Written, 'stdout' | 'stderr'>, c
   expect(stderr).toContain(error.message);
 }
 
-/** What has Node run a script before the program. */
+/** The variables that make Node run a script before the program. */
 function preloaded(script: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(script)}`;
 }
@@ -208,12 +208,12 @@ describe('a command with --json that is interrupted', () => {
   });
 });
 
-/** Has a signal come before the command listens to any. */
+/** Sends a signal before the command listens to any. */
 function killing(signal: NodeJS.Signals): string {
   return `process.on('newListener',(name)=>{if(name==='${signal}')process.nextTick(()=>process.emit(name,name))})`;
 }
 
-/** Tells when the command listens to SIGINT itself, and when it was told. */
+/** Reports when the command listens to SIGINT itself, and when the signal came. */
 const TELL_STOPPABLE = `\
 const tell=()=>console.error('told');\
 process.on('newListener',(name,listener)=>{\

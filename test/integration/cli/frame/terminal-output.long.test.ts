@@ -9,7 +9,7 @@ import { FakeService } from '../../../support/fake-service.ts';
 import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 
-/** Stands at the start of a line that a name of somebody's has begun. */
+/** The start of a line that a foreign name has begun. */
 const FORGED = 'workbook-mirror: forged';
 
 /** Names that also try to begin a line of their own. */
@@ -25,7 +25,7 @@ function expectText({ stdout, stderr }: Written, what: string): void {
   }
 }
 
-/** Runs commands one after the other, and gives what each of them wrote, which is text and nothing else. */
+/** Runs commands in turn. @returns the output of each, which must be plain text */
 async function runAll(
   settings: Readonly<Record<string, string>>,
   commands: readonly (readonly string[])[],
@@ -39,7 +39,7 @@ async function runAll(
   return all;
 }
 
-/** Does something with a service and a directory of a mirror, which are gone afterwards. */
+/** Works with a service and a directory of a mirror, and removes both afterwards. */
 async function withService(
   work: (service: FakeService, settings: Readonly<Record<string, string>>) => Promise<void>,
 ): Promise<void> {
@@ -59,7 +59,7 @@ async function withService(
 
 const STATUSES = [200, 302, 400, 403, 404, 409, 422, 500, 503] as const;
 
-/** An answer as it goes over the wire, whose header fields are not well meant either (RFC 9110, section 5.5: obs-text). */
+/** An answer as it is sent; its header fields are hostile, too (RFC 9110, section 5.5: obs-text). */
 function answer(status: number, body: string): Buffer {
   const fields = [
     `HTTP/1.1 ${status} No\u009b2J`,

@@ -19,7 +19,7 @@ afterEach(() => vi.unstubAllEnvs());
 
 const FILES = { 'a.xlsx': 'one', 'b.xlsx': 'two', 'old/c.xlsx': 'three' };
 
-/** What a command line beside the mirror is given. */
+/** The arguments of a command line beside the mirror. */
 function variables(
   service: FakeService,
   { directory }: MirrorHarness,
@@ -41,7 +41,7 @@ function diffUpstream(settings: SettingsFor<'directory'>, target: string): Promi
   return runTaskHere('diff', settings, { target });
 }
 
-/** A folder of its own for temporary files, to see that nothing stays in it. */
+/** A separate folder for temporary files, to see that nothing stays in it. */
 async function ownTemporaryFolder(): Promise<string> {
   const folder = join(await temporaryFolder(), 'tmp');
   await mkdir(folder);

@@ -280,7 +280,7 @@ describe('verify', () => {
       filter: (path) => !path.endsWith('.workbook-mirror'),
     });
     await chmod(backup, 0o555);
-    // Whoever is not root could not remove it.
+    // Only root could remove it.
     onTestFinished(() => chmod(backup, 0o755));
     expect(isClean(await verified(backup))).toBe(true);
     const abort = new AbortController();

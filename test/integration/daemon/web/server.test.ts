@@ -400,7 +400,7 @@ describe('the report', () => {
     expect(served.events).toMatchObject([
       { name: 'http.failed', path: '/api/status', message: 'EIO: /secret/path' },
     ]);
-    // The client is told to look at the log, which keeps no line for ever.
+    // The message names the log, which keeps no line for ever.
     const hourLaterMs = performance.now() + 3_600_000;
     const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
     onTestFinished(() => clock.mockRestore());

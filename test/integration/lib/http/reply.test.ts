@@ -49,7 +49,7 @@ describe('a reply that is streamed', () => {
 
   it('breaks off visibly if it fails later', async () => {
     const port = await serve(failing(10));
-    // What was sent before may not have left yet.
+    // The bytes sent before may not have left yet.
     await expect(ask(port).then(({ bytes }) => bytes)).rejects.toThrow(/aborted|hang up/);
   });
 

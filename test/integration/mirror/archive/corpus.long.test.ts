@@ -102,7 +102,7 @@ async function serve(hostile: HostileArchive, { service, mirror, write }: Situat
   const id = write('Accounting', `${hostile.name} 1`);
   write('Other', hostile.name);
   const before = await publishedState(mirror);
-  // The client may ask by another form of the reference once it has been given something that is no archive.
+  // After an answer that is no archive, the client may ask by another form of the reference.
   const contents = new RegExp(`/(?:${id}|Accounting)/contents`);
   service.fault = (path) => (contents.test(path) ? { kind: 'body', body: hostile.bytes } : null);
   const results = await mirror.results();

@@ -55,7 +55,7 @@ describe('idle threads', () => {
     if (first === undefined) throw new Error('there is no thread');
     const ended = once(first, 'exit');
     vi.advanceTimersByTime(60_000);
-    // Before the first has ended: no task waits for that.
+    // The first has not ended: no task waits for it.
     expect(await walked()).toEqual(['plan.xlsx']);
     expect(started).toHaveLength(2);
     await ended;

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 
 import { startPair } from '../../../support/mirror-harness.ts';
 
-/** What a call gives on a file system whose server is away. */
+/** The error of a call on a file system whose server is away. */
 function away(): Promise<never> {
   const message = "ENOTCONN: socket is not connected, lstat 'somewhere'";
   return Promise.reject(

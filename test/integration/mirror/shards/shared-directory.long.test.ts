@@ -306,7 +306,7 @@ describe('the lock of a shared directory', () => {
     const instances = await Instances.start(['2/2'], 2);
     const [mirror] = instances.all;
     await mirror?.pass();
-    // As the first instance of that count does once the server no longer knows of this one's locks.
+    // The first instance of that count does this once the server has forgotten the locks of this one.
     await writeFile(layoutOf(instances.directory).wholeLock, 'shards of 1\n');
     await expect(mirror?.pass()).rejects.toMatchObject({ code: 'directory.taken' });
   });

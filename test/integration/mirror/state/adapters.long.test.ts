@@ -18,7 +18,7 @@ for (const server of ['redis-server', 'valkey-server'] as const) {
 if (postgres === null) {
   describe('the store in PostgreSQL', () => it.skip('is tried where there is one'));
 } else {
-  // What is kept must not depend on the encoding of the database.
+  // Stored values must not depend on the encoding of the database.
   for (const encoding of ['UTF8', 'LATIN1', 'SQL_ASCII']) {
     const args = ['--encoding', encoding, '--locale', 'C'];
     const backend = await openRemote((await startPostgres(postgres, { args, atEnd: afterAll })).address);

@@ -34,7 +34,7 @@ async function lose(mirror: MirrorHarness, target: string): Promise<void> {
   await rm(join(mirror.directory, 'manifests', `${target}.json`));
 }
 
-/** What of an inventory that was written before is missing now. */
+/** The entries of an earlier inventory that are missing now. */
 async function lostOf(mirror: MirrorHarness, before: string): Promise<string[]> {
   await writeFile(join(mirror.directory, 'inventory.json'), before);
   const { inventory, lost } = await checkTargetList(mirror.context.store);

@@ -143,7 +143,7 @@ async function put(file: string, text: string): Promise<void> {
   await writeFile(file, text);
 }
 
-/** A path of a journal, most of them such as this program would never write. */
+/** A path of a journal; this program would never write most of them. */
 const journalPath = fc.oneof(
   hostilePath,
   fc.constantFrom(TARGET, `history/${TARGET}/${LEFT_AT}`, `mirror/${TARGET}`, `manifests/${TARGET}.json`),
@@ -161,7 +161,7 @@ const hostileMoves = fc.array(
   { minLength: 1, maxLength: 4 },
 );
 
-/** What lies in a stage: a tree of its own, or a link to one elsewhere. */
+/** The entry in a stage: its own tree, or a link to one elsewhere. */
 const stagedTree = fc.constantFrom('folder', 'link', 'none');
 
 describe('a directory with foreign writes', () => {

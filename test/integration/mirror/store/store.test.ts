@@ -25,7 +25,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PATH = 'Accounting/main';
 
-/** Whether this machine's temporary folder knows immutable folders, and this user may make them. */
+/** Whether this machine's temporary folder supports immutable folders, and this user may make them. */
 const canFreeze = ((): boolean => {
   const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-freeze-'));
   const isFrozen = spawnSync('chattr', ['+i', folder]).status === 0;

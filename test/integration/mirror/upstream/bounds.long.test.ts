@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
-/** A mirror of two targets, both of which have a new version that is yet to be pulled. */
+/** A mirror of two targets; both have a new version, which is not pulled yet. */
 async function withChanges(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness }> {

@@ -72,7 +72,7 @@ async function ask(baseUrl: string): Promise<number> {
   );
 }
 
-/** What asking ends with. */
+/** The result of asking. */
 async function failure(baseUrl: string): Promise<MirrorError> {
   const error: unknown = await ask(baseUrl).catch((thrown: unknown) => thrown);
   if (!(error instanceof MirrorError)) throw new Error(`no failure: ${String(error)}`);

@@ -19,13 +19,13 @@ import { type Destination, FileDestination } from '../../../../src/mirror/upstre
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** How one answer differs from a whole and honest one. */
+/** The difference of one answer from a whole and honest one. */
 interface Mood {
   /** How much of the body is sent before the connection is cut; all of it if left out. */
   readonly cutAfter?: number;
   /** Whether it is cut before the client has stored everything sent, so that some of it may be lost. */
   readonly isHurried?: boolean;
-  /** Whether it falls silent there instead. */
+  /** Whether it sends nothing more there instead. */
   readonly isStalled?: boolean;
   readonly headers?: Readonly<Record<string, string>>;
   readonly ignoresRange?: boolean;
@@ -113,7 +113,7 @@ function send(response: ServerResponse, mood: Mood, whole: Buffer, from: number 
   });
 }
 
-/** Cuts a connection when so much is kept. */
+/** Cuts a connection when this much is stored. */
 function cut(response: ServerResponse, sizeBytes: number): void {
   const timer = setInterval(() => {
     if (response.destroyed || into.sizeBytes >= sizeBytes) {
@@ -328,7 +328,7 @@ describe('a download that breaks off', () => {
         const found = await given.catch(() => null);
         if (found?.kind === 'archive') {
           const bytes = await kept();
-          // A whole that says it is another one is still a whole.
+          // It may be any state of the service, but it must be whole.
           expect(states.some((each) => each.equals(bytes))).toBe(true);
           expect(found.sizeBytes).toBe(bytes.length);
           kinds += 1;

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
-/** A mirror of two targets, one of which has a new version that is yet to be pulled. */
+/** A mirror of two targets; one has a new version, which is not pulled yet. */
 async function withChange(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness; before: Record<string, string> }> {
@@ -29,7 +29,7 @@ function contentsOf(service: FakeService, repository: string): (path: string) =>
   return (path) => path.includes('/contents') && (path.includes(id) || path.includes(`/${repository}/`));
 }
 
-/** As many bytes as of an answer in JSON are read, and a few more, in pieces. */
+/** A few bytes more than the limit of an answer in JSON, in pieces. */
 const PIECE = Buffer.alloc(8 * 1024 * 1024, ' ');
 const PIECES = 33;
 

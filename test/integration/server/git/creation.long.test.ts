@@ -305,7 +305,7 @@ describe('an external repository', () => {
     await first.close();
     expect(told).toEqual([]);
 
-    // A power cut leaves this: a lock without a holder, half a download, credentials of a repository that never was.
+    // A power cut leaves this: a lock without a holder, half a download, credentials of a repository that does not exist.
     const gitDirectory = first.registry.gitDirectory(id);
     await writeFile(join(gitDirectory, 'refs', 'heads', 'main.lock'), '');
     await writeFile(join(gitDirectory, 'packed-refs.lock'), '');

@@ -13,7 +13,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 /** More than any limit on how many git programs run at once. */
 const REPOSITORIES = 20;
 
-/** Puts a git program before the real one that reads a history only once a file is there. */
+/** Puts another git before the real one: it reads a history only after a file has appeared. */
 async function holdHistories(): Promise<{ readonly release: () => Promise<void> }> {
   const folder = await temporaryFolder();
   const real = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim();

@@ -31,7 +31,7 @@ function unused(): never {
   throw new Error('a webhook does not ask for this');
 }
 
-/** A service that notes which repositories it is to fetch. */
+/** A service that records which repositories it must fetch. */
 async function startService(isReplica = false): Promise<{ url: string; fetched: string[] }> {
   const fetched: string[] = [];
   const library: Library = {
@@ -160,7 +160,7 @@ describe('an incoming webhook', () => {
     ])
       expect(await post(url, headers as Record<string, string>, body)).toEqual(unauthorized);
     expect(await post(`${url}?key=wbg_g`, {}, body)).toEqual(unauthorized);
-    // The form of a body is not looked at before its sender is known.
+    // The sender is checked before the form of the body.
     expect(await post(url, { 'x-hub-signature-256': `sha256=${sign('x')}` }, 'no JSON')).toEqual(
       unauthorized,
     );

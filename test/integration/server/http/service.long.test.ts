@@ -337,7 +337,7 @@ describe('contents', () => {
 });
 
 describe('broken contents', () => {
-  /** A repository of two files, the second of which git cannot read. */
+  /** A repository of two files; git cannot read the second. */
   async function damaged(first: Uint8Array): Promise<void> {
     const { id } = await create('D', [plan('main', [write('a', first), write('b.xlsx', 'gone')])]);
     const gitDirectory = registry.gitDirectory(id);

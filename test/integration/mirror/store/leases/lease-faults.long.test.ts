@@ -21,7 +21,7 @@ import {
 import { startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
-/** What the system answers to calls on paths that match. */
+/** The answer of the system to calls on matching paths. */
 const faults = vi.hoisted(() => ({
   open: null as [RegExp, string] | null,
   sync: null as [RegExp, string] | null,

@@ -60,7 +60,7 @@ async function block({ gate }: DirectoryLayout): Promise<FileHandle> {
   return handle;
 }
 
-/** The state after a kill that follows just the move of a renamed repository's tree. */
+/** The state after a kill just after the tree of a renamed repository was moved. */
 async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: string): Promise<void> {
   const text = await readFile(join(directory, 'manifests', from, 'main.json'), 'utf8');
   const stage = join(layoutOf(directory).staging, 'left');

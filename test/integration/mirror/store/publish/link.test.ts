@@ -46,7 +46,7 @@ const KEPT: RetentionPolicy = { retired: { kind: 'forever' }, replaced: { kind: 
 interface Opened {
   readonly directory: string;
   readonly store: MirrorStore;
-  /** Sweeps as if so much later, in milliseconds; unless told, when no reader counts any more. */
+  /** Sweeps as if this much later, in milliseconds; by default after the grace for readers. */
   readonly sweepLater: (afterMs?: number) => Promise<void>;
 }
 

@@ -11,7 +11,7 @@ import { type HarnessSettings, type MirrorHarness, startPair } from '../../../..
 const DAY_MS = 24 * 3_600_000;
 const LARGE = Buffer.alloc(20_000, 'a workbook of which there are several. ');
 
-/** A mirror of two branches whose equal workbooks are two names of one file, and that was opened with that. */
+/** A mirror of two branches, opened while their equal workbooks are two names of one file. */
 async function linked(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness }> {
