@@ -18,8 +18,9 @@ import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { makeFolders } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
-import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
+import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { type LinkRequest, PERMISSION_BITS } from '../../file-work/trees.ts';
 import { type Approval, markOf } from '../../plan/guard.ts';
@@ -147,11 +148,23 @@ export function stageFile(
   return onDisk(`writing ${path}`, write, stage.tree);
 }
 
-/** Makes the folders around the place of a file of the new tree. Synchronous, as most exist. */
+/**
+ * Makes the folders around the place of a file of the new tree. Synchronous, as most exist. The tree itself is never made: the directory may
+ * have been unmounted or moved away, and a new one at its place would pass for it.
+ */
 export async function makeParents({ tree }: Stage, path: string): Promise<void> {
-  await onDisk(`making room for ${path}`, async () =>
-    mkdirSync(dirname(join(tree, path)), { recursive: true }),
-  );
+  await onDisk(`making room for ${path}`, async () => {
+    // The outermost first.
+    for (const folder of [...foldersWith([path])].reverse()) makeFolderNow(join(tree, folder));
+  });
+}
+
+function makeFolderNow(folder: string): void {
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    if (systemCode(error) !== 'EEXIST') throw error;
+  }
 }
 
 /** Removes the file that was made at a path of the new tree, if there is one. */
