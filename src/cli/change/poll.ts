@@ -18,7 +18,6 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { type Outcome, tell, tellEvent } from '../frame/output.ts';
 import { daemonsOf, type TaskRunner, taskRunners, warnOfFlags, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { ownSettings, sync } from './own-place.ts';
 
 /** `poll` */
 export async function runPoll(command: Command): Promise<Outcome> {
@@ -165,6 +164,7 @@ async function syncBeside(
 
 /** Makes the pass in this process. */
 async function syncHere(command: Command, adopt: boolean, names: readonly string[]): Promise<PassOutcome> {
+  const { ownSettings, sync } = await import('./own-place.ts');
   const { settings } = settingsOf(command, ['service', 'directory']);
   await becomeOwnerOf(settings.directory);
   // Check names before the pass: otherwise a wrong one would be recorded as a failed pass. Before a first pass, the targets are unknown.

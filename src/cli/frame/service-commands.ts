@@ -1,7 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
-import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
-import { KEY_KINDS } from '../../server/keys/keys.ts';
+import { KEY_KINDS, WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { declare } from './declare.ts';
 import { type FlagSet, LOOK_FLAGS } from '../settings/flag-sets.ts';
 

@@ -10,7 +10,6 @@ import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { escapedJson, escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { requiredServeDirectory } from '../../server/start/directory.ts';
 import type { Outcome } from '../frame/output.ts';
 import { describeFindings, type Finding, warning, well } from './findings.ts';
 import { checkLocally, checkOnline } from './checks.ts';
@@ -23,6 +22,7 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   const { for: checked = 'run', online }: { for?: 'run' | 'serve'; online?: true } = command.opts();
   if (checked === 'serve') {
     const loaded = settingsOf(command, []);
+    const { requiredServeDirectory } = await import('../../server/start/directory.ts');
     requiredServeDirectory(loaded.settings.serve);
     return reported(settingsFindings(loaded, checked));
   }

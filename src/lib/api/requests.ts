@@ -1,6 +1,12 @@
 /** The two generations of the API (service specification, section 9): each has its own base, credential and header. */
 export type Generation = 'current' | 'v1';
 
+/** The kinds of keys. */
+export const KEY_KINDS = ['personal', 'group', 'token'] as const;
+
+/** The use of a key (service specification, section 5): the current API, incoming webhooks only, or v1. */
+export type KeyKind = (typeof KEY_KINDS)[number];
+
 /** The request header that carries a generation's credential (section 5), in the lower case that HTTP libraries give. */
 export const CREDENTIAL_HEADERS: Readonly<Record<Generation, string>> = {
   current: 'x-api-key',

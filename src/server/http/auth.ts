@@ -1,8 +1,14 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-import { CREDENTIAL_HEADERS, CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
+import {
+  CREDENTIAL_HEADERS,
+  CREDENTIAL_PLACES,
+  type Generation,
+  KEY_KINDS,
+  type KeyKind,
+} from '../../lib/api/requests.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { findKey, findKeyOfKind, KEY_KINDS, type KeyKind, type KnownKey } from '../keys/keys.ts';
+import { findKey, findKeyOfKind, type KnownKey } from '../keys/keys.ts';
 
 /** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and its name. */
 const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonly name: string }>> = {

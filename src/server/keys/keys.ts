@@ -2,13 +2,8 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 
 import { z } from 'zod';
 
+import { KEY_KINDS, type KeyKind } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-
-/** The kinds of keys. */
-export const KEY_KINDS = ['personal', 'group', 'token'] as const;
-
-/** The use of a key (service specification, section 5): the current API, incoming webhooks only, or v1. */
-export type KeyKind = (typeof KEY_KINDS)[number];
 
 /** The length of a key, and of a secret for signed webhooks, in random bytes. */
 const KEY_BYTES = 32;
@@ -61,7 +56,7 @@ export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: st
   return keysOf(keys, sent).find((key) => key.kind === kind) ?? null;
 }
 
-/** Prefixes of keys, for secret scanners; revoked keys keep theirs. `wbs_` is the prefix of secrets that sign webhooks. */
+/** Prefixes of keys, for secret scanners. Never change them: existing keys keep their prefix. `wbs_` is the prefix of secrets that sign webhooks. */
 const KEY_PREFIXES: Readonly<Record<KeyKind, string>> = { personal: 'wbp_', group: 'wbg_', token: 'wbt_' };
 const SIGNING_PREFIX = 'wbs_';
 

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto';
 import type { Settings } from '../../config/schema.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { readKeys } from '../keys/key-file.ts';
-import { fixedKey, type KeyKind, type Keys } from '../keys/keys.ts';
+import type { KeyKind } from '../../lib/api/requests.ts';
+import { fixedKey, type Keys } from '../keys/keys.ts';
 
 /** Keys that are valid until the service stops. */
 export interface TemporaryKeys {

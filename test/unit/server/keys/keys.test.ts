@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
+import { KEY_KINDS, type KeyKind } from '../../../../src/lib/api/requests.ts';
 import { authorise } from '../../../../src/server/http/auth.ts';
 import {
   digestOfKey,
   findKey,
   findKeyOfKind,
   fixedKey,
-  KEY_KINDS,
-  type KeyKind,
   looksLikeKey,
   makeKey,
 } from '../../../../src/server/keys/keys.ts';
