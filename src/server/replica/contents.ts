@@ -86,7 +86,7 @@ export async function contentOf(
 /** Neither follows a link nor waits for the other end of a pipe (open(2)). */
 export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
-/** Error codes for a path that is missing, or is something else than expected. */
+/** Error codes for a path that is missing, or is something other than expected. */
 const NOT_THERE = new Set<unknown>(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'ENAMETOOLONG']);
 
 /** Returns null if the path is missing or something else. */
@@ -136,7 +136,7 @@ async function* readFile(
   tree: string,
   file: ManifestFile,
   signal: AbortSignal,
-  { first, last }: ByteRange = { first: 0, last: Infinity },
+  { first, last }: ByteRange = { first: 0, last: file.sizeBytes - 1 },
 ): Bytes {
   const handle = await unlessAbsent(open(join(tree, file.path), READ_FLAGS));
   if (handle === null) throw new TreeChangedError(file.path, 'a file is missing');

@@ -76,7 +76,7 @@ export class ReplicaLibrary implements Required<Library> {
   }
 
   async workbooks(): ReturnType<Library['workbooks']> {
-    return complete(await this.#unlessGone(this.#reader.fresh)).workbooks;
+    return complete(await this.#unlessGone(this.#reader.fresh)).workbooks();
   }
 
   async verifiedAtMs(): Promise<number | null> {

@@ -20,7 +20,7 @@ export interface Scan {
   readonly targets: readonly MirroredTarget[];
   readonly byId: ReadonlyMap<string, MirroredRepository>;
   /** The same as long as nothing changed. */
-  readonly workbooks: Workbooks;
+  readonly workbooks: () => Workbooks;
   /**
    * Targets, or folders of them, whose manifest cannot be read or understood, or is missing although the tree is there. A list without
    * them would look like deletions.
@@ -116,7 +116,7 @@ export class MirrorReader {
   }
 
   /**
-   * Lists the targets that have a manifest, and entries that are neither a manifest nor a folder: such as a link, which may hide targets.
+   * Lists the targets that have a manifest, and other entries, such as links, which may hide targets.
    * Folders in `manifests/` may vanish while they are listed. `manifests/` itself vanishes only with the disk, which must not look
    * like an empty mirror.
    */
@@ -177,7 +177,8 @@ export class MirrorReader {
 function scanOf(targets: readonly MirroredTarget[], unreadable: readonly string[], last: Scan | null): Scan {
   if (last !== null && isDeepStrictEqual([targets, unreadable], [last.targets, last.unreadable])) return last;
   const byId = repositoriesOf(targets);
-  return { targets, byId, workbooks: workbooksOf(byId), unreadable };
+  let workbooks: Workbooks | null = null;
+  return { targets, byId, unreadable, workbooks: () => (workbooks ??= workbooksOf(byId)) };
 }
 
 /** The answer to a request for a list while no complete list can be given. */
