@@ -19,9 +19,9 @@ export interface ServerPatience {
 const MAX_CONNECTIONS = 200;
 const TIMEOUTS = { headersTimeout: 10_000, keepAliveTimeout: 5000, connectionsCheckingInterval: 5000 };
 
-/** Refusals that a client without a key can get, and how long it may go on with the body of such a request, in milliseconds. */
-const REFUSALS: ReadonlySet<number> = new Set([401, 403, 404, 405]);
-const REFUSED_BODY_MS = 30_000;
+/** Answers that a client without a key can get, and how long it may go on with the body of such a request, in milliseconds. */
+const WITHOUT_KEY: ReadonlySet<number> = new Set([200, 304, 401, 403, 404, 405, 415]);
+const UNREAD_BODY_MS = 30_000;
 
 /** A host name, or an address without brackets; and a port, 0 for a free one. */
 export interface ListenPlace {
@@ -96,7 +96,7 @@ export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server
       if (!request.complete) request.socket.destroy();
     };
     response.once('finish', () => {
-      if (REFUSALS.has(response.statusCode) && !request.complete) setTimeout(cut, REFUSED_BODY_MS).unref();
+      if (WITHOUT_KEY.has(response.statusCode) && !request.complete) setTimeout(cut, UNREAD_BODY_MS).unref();
     });
   });
   return server;
