@@ -21,9 +21,9 @@ function refused(
     section,
     says: `${generation === 'current' ? 'the current API' : 'v1'} refuses ${what}`,
     check: async (subject) => {
-      given(subject.options.wrong !== null, 'not asked');
       const sent = credential(subject);
       given(sent !== undefined, 'there is no such credential to send');
+      given(subject.options.wrong !== null, 'not asked');
       given(generation === 'current' || subject.apiToken !== null, 'v1 is not asked');
       const target = generation === 'current' ? REPOSITORIES_PATH : WORKBOOKS_PATH;
       const answer = await subject.ask({ target, generation, credential: sent });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 
+import { repositorySchema } from '../lib/api/schemas.ts';
 import { statementsOf } from './statement.ts';
 import { LIST_BYTES } from './subject.ts';
 import { allHold, given, holds } from './verdict.ts';
@@ -28,7 +29,7 @@ const REPOSITORY = z
     path: ['full_name'],
     error: 'is neither url without its scheme nor, without url, name',
   })
-  .refine(({ url, name }) => url === null || url.endsWith(`/${name}.git`), {
+  .refine(({ url, name }) => url === null || url.slice(url.lastIndexOf('/') + 1) === `${name}.git`, {
     path: ['name'],
     error: 'is not the last segment of url without .git',
   });
@@ -44,7 +45,8 @@ export const REPOSITORY_STATEMENTS = statementsOf(
         const rows = await subject.repositoryRows();
         const repositories = await subject.repositories();
         const external = repositories.filter(({ url }) => url !== null).length;
-        const malformed = rows.length - repositories.length;
+        // A repeated row is not malformed: the mirror counts it once.
+        const malformed = rows.filter((row) => !repositorySchema.safeParse(row).success).length;
         const name = subject.usesOtherName ? ', as /repositories: there is no /repos' : '';
         return `${rows.length} (${external} of Git addresses, ${repositories.length - external} drag-and-drop, ${malformed} malformed)${name}`;
       },

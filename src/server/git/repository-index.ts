@@ -16,7 +16,7 @@ const INDEX_NAME = 'repositories.json';
 const ROW = z.object({
   ...repositorySchema.shape,
   url: z.string().nullable().default(null),
-  created_at: z.string(),
+  created_at: z.iso.datetime({ offset: true }),
   /** The address or path from which an external repository is fetched; null for a drag-and-drop repository. */
   source: z.string().nullable().catch(null),
   /** False until an external repository has been fetched for the first time. */
