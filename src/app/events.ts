@@ -65,7 +65,7 @@ export type MirrorEvent = {
   [Name in EventName]: { readonly name: Name } & Readonly<EventFields[Name]>;
 }[EventName];
 
-/** A function for some events, by name. */
+/** Functions for some events, by name. */
 export type EventTable<Facts extends readonly unknown[], Result> = {
   readonly [Name in EventName]?: (event: Extract<MirrorEvent, { name: Name }>, ...facts: Facts) => Result;
 };

@@ -164,7 +164,7 @@ export function workbookOf(row: WorkbookRow): ManifestWorkbook {
   return { id, versionId, author, message, createdAt, action, parentId };
 }
 
-/** The manifest of a tree whose repository has another name now: a workbook's id begins with it. */
+/** The manifest of a tree whose repository has another name now: workbook ids begin with the name of the repository. */
 export function renamedManifest(manifest: Manifest, repository: Omit<Repository, 'createdAt'>): Manifest {
   const { id, name, fullName, url } = repository;
   const oldPrefix = `${manifest.repository.fullName}/`;

@@ -14,7 +14,7 @@ function instantText(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-/** All fields, sorted by their names on disk: these, the names in memory, and the text of a number that is no number on disk. */
+/** All fields, sorted by name on disk: the name there, the name in memory, and how to write a number that is text on disk. */
 const FIELDS: readonly (readonly [disk: string, memory: string, write?: (value: number) => string])[] = [
   ['action', 'action'],
   ['approval', 'approval'],
