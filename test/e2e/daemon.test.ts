@@ -1,4 +1,4 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -124,4 +124,21 @@ describe('killed at any moment', () => {
       if (!isWhole) torn.push(join(entry.parentPath, entry.name));
     }
   }
+});
+
+describe('nothing outside the directory', () => {
+  it('is written through a link in place of a tree', async () => {
+    const embedded = await startEmbedded();
+    const outside = join(embedded.directory, '../outside');
+    await mkdir(outside);
+    await mkdir(join(embedded.directory, 'mirror'), { recursive: true });
+    // A mirror after its first pass.
+    await mkdir(join(embedded.directory, '.workbook-mirror'));
+    await symlink(outside, join(embedded.directory, 'mirror/Accounting'));
+    const { exitCode, stderr } = await run(['sync'], embedded.settings);
+    expect(await readdir(outside)).toEqual([]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('mirror/Accounting is a symbolic link');
+    expect(stderr).toContain('4 pulled');
+  });
 });

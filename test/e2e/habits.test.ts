@@ -41,6 +41,14 @@ describe('the verbosity of a command', () => {
   it('cannot be both quiet and verbose', async () => {
     expect(await run(['sync', '-q', '-v'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
+
+  it('sets the log level of run', async () => {
+    const { settings } = await startEmbedded();
+    const talkative = start(['run', '-v', '--log-format', 'json'], settings);
+    await talkative.prints(/"event":"pass.planned"/);
+    talkative.child.kill('SIGTERM');
+    expect((await talkative.ended).exitCode).toBe(0);
+  });
 });
 
 describe('colours', () => {

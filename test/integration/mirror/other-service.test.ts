@@ -66,7 +66,9 @@ describe('another service in the same directory', () => {
   it('is not assumed for the same service at another address, which is recorded', async () => {
     const { command, service, directory } = await mirrored();
     const moved = service.baseUrl.replace('127.0.0.1', 'localhost');
+    service.takeDownloads();
     expect((await command(['sync'], { SERVICE_BASE_URL: moved })).exitCode).toBe(0);
+    expect(service.takeDownloads()).toEqual([]);
     const inventory = JSON.parse(await readFile(join(directory, 'inventory.json'), 'utf8')) as object;
     expect(inventory).toMatchObject({ service: moved });
   });

@@ -174,6 +174,7 @@ describe('a probe', () => {
     const other = await startOtherOrigin();
     onTestFinished(() => other.close());
     const service = await startFake({ pageSize: 2, next: 'other-host', otherOrigin: other.origin });
+    await probed(service);
     service.fault = (path) => (path.includes('/contents') ? { kind: 'redirect', to: other.origin } : null);
     await probed(service);
     expect(service.credentialFaults()).toEqual([]);
@@ -187,6 +188,15 @@ describe('a probe', () => {
     expect(service.credentialFaults()).toHaveLength(4);
     expect(answerTo(report, 'credentials.current.wrong')).toBe('401 JSON');
     expect(answerTo(report, 'credentials.v1.none')).toBe('401 JSON');
+  });
+
+  it('does not ask v1 without a token', async () => {
+    const service = await startFake();
+    const report = await probed(service, {
+      credential: (generation) => (generation === 'current' ? API_KEY : null),
+    });
+    expect(answerTo(report, 'workbooks.v1')).toBe('not asked: there is no token');
+    expect(service.requests.filter(({ path }) => path.includes('/v1/'))).toEqual([]);
   });
 
   it('downloads nothing that is too large', async () => {

@@ -293,6 +293,13 @@ describe('problems', () => {
     }
   });
 
+  it('a schedule is trimmed, and a wrong one is explained', () => {
+    expect(load({ flags: { schedule: ' 1 * * * *' } }).settings.schedule).toBe('1 * * * *');
+    expect(problems({ flags: { schedule: 'often' } })).toEqual([
+      expect.stringContaining('expected a cron expression'),
+    ]);
+  });
+
   it.each([
     ['concurrency', ['1', '64']],
     ['service.timeout', ['1ms', '1d']],

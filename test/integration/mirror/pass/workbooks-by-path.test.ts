@@ -224,6 +224,17 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
+  it('that is reverted does not change the published file', async () => {
+    const pair = await mirrored('Accounting', { digests: true });
+    const { service, mirror, repository } = pair;
+    const before = await inodeOf(pair, 'Accounting/main/a.xlsx');
+    service.write(repository, 'main', 'a.xlsx', workbook('a.xlsx'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx']);
+    expect(await inodeOf(pair, 'Accounting/main/a.xlsx')).toBe(before);
+    await mirror.expectExact();
+  });
+
   it('is pulled with the whole contents if the file is missing with its folder', async () => {
     const { service, mirror, repository } = await mirrored('Accounting');
     service.write(repository, 'main', 'dir/x.xlsx', workbook('x'));

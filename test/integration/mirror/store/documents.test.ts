@@ -141,6 +141,21 @@ describe('a target that is lost with its manifest', () => {
     expect(await listed(mirror)).toEqual(['B/main', 'org/C.git/main']);
   });
 
+  it('is reported even if it was retired before, and the inventory was written under a clock ahead', async () => {
+    const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
+    const repository = service.named('A');
+    service.removeRepository(repository);
+    await mirror.pass();
+    service.repositories.push(repository);
+    await mirror.pass();
+    const list = JSON.parse(await readFile(file, 'utf8')) as object;
+    await writeFile(file, JSON.stringify({ ...list, written_at: '2999-01-01T00:00:00.000Z' }));
+    await mirror.pass();
+    await mirror.whileClosed(() => lose(mirror, 'A/main'));
+    await mirror.pass();
+    expect(mirror.eventsOf('target.lost')).toEqual([{ name: 'target.lost', target: 'A/main' }]);
+  });
+
   it('does not include a retired or moved one, even if the program was killed before it recorded that', async () => {
     const { service, mirror, file } = await mirrored(RETIRE_AT_ONCE);
     const before = await readFile(file, 'utf8');

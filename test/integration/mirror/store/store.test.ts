@@ -72,6 +72,8 @@ describe('publishing', () => {
       Object.keys(next).sort(),
     );
     expect(await readdir(store.layout.staging)).toEqual([]);
+    // Only a tree that becomes empty is kept: it counts as gone.
+    expect(await readdir(store.layout.history)).toEqual(Object.keys(next).length === 0 ? ['Accounting'] : []);
   });
 
   it.each<PublishMode>(['exchange', 'rename'])(

@@ -54,6 +54,7 @@ describe('a list', () => {
 
   const failures: readonly [string, Fault, string, number][] = [
     ['status 500', { kind: 'status', status: 500 }, 'service.failed', 5],
+    ['status 408', { kind: 'status', status: 408 }, 'service.failed', 5],
     ['a body that breaks off', { kind: 'cut', after: 10 }, 'service.unreachable', 5],
     ['status 401', { kind: 'status', status: 401 }, 'credentials.refused', 1],
     ['a login page', { kind: 'html' }, 'service.wrong_kind', 1],
