@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import { knownBranch } from '../../../../src/mirror/upstream/listing.ts';
 import {
   defaultBranch,
   type MirroredTarget,
@@ -119,6 +120,13 @@ describe('the rows of v1', () => {
       ['New/b.xlsx', 'New', 'dev', 'modify', 'v0'],
       ['New/b.xlsx', 'New', 'main', null, null],
     ]);
+  });
+
+  it.each(['main', 'HEAD'])('are processing if the tree was pulled during that (branch %s)', (branch) => {
+    const files = [file('a.xlsx', { workbook: workbook('Accounting/a.xlsx') })];
+    const unsettled = manifest({ branch: knownBranch(branch), settled: false, files });
+    const { rows, standingOf } = workbooksOf(repositoriesOf([targetOf('Accounting/x', unsettled, 1)]));
+    expect(rows.map((row) => [row.branch, standingOf(row).status])).toEqual([[branch, 'processing']]);
   });
 });
 
