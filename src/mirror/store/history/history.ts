@@ -1,20 +1,30 @@
 import { createHash } from 'node:crypto';
-import { lstat, readdir } from 'node:fs/promises';
+import { constants, copyFile, lstat, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
-import { withOpen } from '../../../lib/disk/read.ts';
+import { statsNow, withOpen } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { isAhead } from '../../../lib/time/wrong-clock.ts';
+import { type Approval, markOf } from '../../plan/guard.ts';
 import { targetOf } from '../../plan/record.ts';
 import { targetKey } from '../../upstream/listing.ts';
-import type { RetentionPolicy } from '../disk.ts';
+import type { Disk, RetentionPolicy } from '../disk.ts';
 import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
-import { type DirectoryLayout, type HistoryKind, manifestPath, parseHistoryName } from '../layout.ts';
-import type { Manifest, ManifestFile } from '../manifest.ts';
-import { publishedTree } from '../published-tree.ts';
+import {
+  type DirectoryLayout,
+  type HistoryKind,
+  historyName,
+  manifestPath,
+  parseHistoryName,
+} from '../layout.ts';
+import { formatManifest } from '../manifest-text.ts';
+import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
+import { isTreeAt, publishedTree, type TreePlace } from '../published-tree.ts';
+import { type Keeping, STAGED } from '../publish/moves.ts';
+import { keepPublished, type Stage } from '../publish/stage.ts';
 
 /** A tree in the history, with the facts that pruning needs. */
 export interface Kept {
@@ -210,5 +220,76 @@ export async function digestOf(file: string): Promise<string | null> {
     });
   } catch {
     return null;
+  }
+}
+
+/** A state and the one before it, which the history takes. */
+export interface ReplacedState {
+  readonly manifest: Manifest;
+  /** The manifest that the stage was compared with; null if the target was not published. */
+  readonly before: Manifest | null;
+  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
+  readonly approval?: Approval | null;
+}
+
+/** Stages what the history will take of the previous state; null for nothing. */
+export async function stageHistory(
+  disk: Disk,
+  stage: Stage,
+  place: TreePlace,
+  { manifest, before, approval = null }: ReplacedState,
+  changes: TreeChanges,
+): Promise<Keeping | null> {
+  const { target } = stage;
+  if (!isTreeAt(place)) return null;
+  // A repair alone replaces no state: changes that someone made in the tree are not a state.
+  if (before !== null && isUnchanged(changes)) return null;
+  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
+  if (isReplaced && disk.retention.replaced.kind === 'off') {
+    // An older state there shares its unchanged files with the published tree.
+    const kept = await readHistory(disk.layout, target);
+    if (!kept.some(({ path }) => path === target)) return null;
+  }
+  const isStaged = before !== null || place.kind === 'link';
+  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
+  if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
+  // The previous manifest stays in its place until the new one replaces it: it is never absent.
+  const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
+  const kind = isReplaced ? 'replaced' : 'retired';
+  return { place: freeHistoryPath(disk, target, kind), isStaged, hasManifest };
+}
+
+/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
+export function marked(manifest: Manifest, approval: Approval | null): Manifest | null {
+  const mark = approval && markOf(approval);
+  return mark && { ...manifest, approval: mark };
+}
+
+/**
+ * Stages a manifest for the history, with the time of the published one: a marked one, or a copy of the published one.
+ * @returns false if none is published
+ */
+export async function stageKeptManifest(
+  { layout }: Disk,
+  stage: Stage,
+  target: string,
+  manifest: Manifest | null,
+): Promise<boolean> {
+  const from = manifestPath(layout, target);
+  const to = join(stage.folder, STAGED.keptManifest);
+  const stats = statsNow(from);
+  if (stats === null) return false;
+  if (manifest === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  else await writeFile(to, formatManifest(manifest), { flag: 'wx' });
+  await utimes(to, stats.atime, stats.mtime);
+  return true;
+}
+
+/** A free place in the history, below the root: clocks go back, and are coarse. */
+export function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): string {
+  const { layout } = disk;
+  for (let atMs = disk.now(); ; atMs += 1) {
+    const place = join(layout.history, path, historyName(atMs, kind));
+    if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
   }
 }

@@ -7,6 +7,13 @@ import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import type { Approval } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
+import {
+  freeHistoryPath,
+  marked,
+  type ReplacedState,
+  stageHistory,
+  stageKeptManifest,
+} from '../history/history.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
@@ -23,16 +30,11 @@ import {
 } from './moves.ts';
 import {
   changedMeanwhile,
-  freeHistoryPath,
   keepPublished,
   linkUnchanged,
   makeTreeLink,
-  marked,
   openStage,
-  type ReplacedState,
   type Stage,
-  stageHistory,
-  stageKeptManifest,
 } from './stage.ts';
 
 /** The change from the published state to a new one. */

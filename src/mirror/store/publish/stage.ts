@@ -1,17 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { constants, mkdirSync } from 'node:fs';
-import {
-  copyFile,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { mkdirSync } from 'node:fs';
+import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -23,23 +12,18 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { BULK_THREADS, doInThread } from '../../file-work/pool.ts';
 import { type LinkRequest, PERMISSION_BITS } from '../../file-work/trees.ts';
-import { type Approval, markOf } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
-import { readHistory } from '../history/history.ts';
-import { type DirectoryLayout, type HistoryKind, historyName, manifestPath, treePath } from '../layout.ts';
-import { formatManifest } from '../manifest-text.ts';
-import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
+import { type DirectoryLayout, manifestPath, treePath } from '../layout.ts';
+import type { ManifestFile } from '../manifest.ts';
 import {
-  isTreeAt,
   linkedTree,
   linkText,
   placeBelowRoot,
   publishedTree,
   refuseLinks,
   makeFolderFor,
-  type TreePlace,
 } from '../published-tree.ts';
-import { type Keeping, STAGED } from './moves.ts';
+import { STAGED } from './moves.ts';
 
 /** A file that was staged. */
 export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
@@ -288,77 +272,6 @@ export async function linkUnchanged(
   const modified = await linkFiles(stage, stage.published, unchanged, onLinks);
   if (modified !== null) throw changedMeanwhile(`changed ${JSON.stringify(modified)} of ${stage.target}`);
   stage.isWhole = true;
-}
-
-/** A state and the one before it, which the history takes. */
-export interface ReplacedState {
-  readonly manifest: Manifest;
-  /** The manifest that the stage was compared with; null if the target was not published. */
-  readonly before: Manifest | null;
-  /** The approval of its deletions: then the old tree is kept under the rules for trees that are gone from the service. Null for none. */
-  readonly approval?: Approval | null;
-}
-
-/** Stages what the history will take of the previous state; null for nothing. */
-export async function stageHistory(
-  disk: Disk,
-  stage: Stage,
-  place: TreePlace,
-  { manifest, before, approval = null }: ReplacedState,
-  changes: TreeChanges,
-): Promise<Keeping | null> {
-  const { target } = stage;
-  if (!isTreeAt(place)) return null;
-  // A repair alone replaces no state: changes that someone made in the tree are not a state.
-  if (before !== null && isUnchanged(changes)) return null;
-  const isReplaced = before !== null && approval === null && manifest.files.length > 0;
-  if (isReplaced && disk.retention.replaced.kind === 'off') {
-    // An older state there shares its unchanged files with the published tree.
-    const kept = await readHistory(disk.layout, target);
-    if (!kept.some(({ path }) => path === target)) return null;
-  }
-  const isStaged = before !== null || place.kind === 'link';
-  const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
-  if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
-  // The previous manifest stays in its place until the new one replaces it: it is never absent.
-  const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
-  const kind = isReplaced ? 'replaced' : 'retired';
-  return { place: freeHistoryPath(disk, target, kind), isStaged, hasManifest };
-}
-
-/** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
-export function marked(manifest: Manifest, approval: Approval | null): Manifest | null {
-  const mark = approval && markOf(approval);
-  return mark && { ...manifest, approval: mark };
-}
-
-/**
- * Stages a manifest for the history, with the time of the published one: a marked one, or a copy of the published one.
- * @returns false if none is published
- */
-export async function stageKeptManifest(
-  { layout }: Disk,
-  stage: Stage,
-  target: string,
-  manifest: Manifest | null,
-): Promise<boolean> {
-  const from = manifestPath(layout, target);
-  const to = join(stage.folder, STAGED.keptManifest);
-  const stats = statsNow(from);
-  if (stats === null) return false;
-  if (manifest === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  else await writeFile(to, formatManifest(manifest), { flag: 'wx' });
-  await utimes(to, stats.atime, stats.mtime);
-  return true;
-}
-
-/** A free place in the history, below the root: clocks go back, and are coarse. */
-export function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): string {
-  const { layout } = disk;
-  for (let atMs = disk.now(); ; atMs += 1) {
-    const place = join(layout.history, path, historyName(atMs, kind));
-    if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
-  }
 }
 
 /** The error if something changed since a stage was made from it. */
