@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { constants } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
+import { READ_FLAGS } from '../../lib/disk/own-file.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import type { ManifestFile } from '../../mirror/store/manifest.ts';
@@ -82,9 +82,6 @@ export async function contentOf(
   }));
   return { kind, etag, sizeBytes: zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
 }
-
-/** Neither follows a link nor waits for the other end of a pipe (open(2)). */
-export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** Error codes for a path that is missing, or is something other than expected. */
 const NOT_THERE = new Set<unknown>(['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'ENAMETOOLONG']);

@@ -5,6 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
+import { READ_FLAGS } from '../../lib/disk/own-file.ts';
 import { withOpen } from '../../lib/disk/read.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
@@ -13,7 +14,7 @@ import { parseManifest } from '../../mirror/store/manifest-text.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import type { Workbooks } from '../http/library.ts';
 import { type MirroredRepository, type MirroredTarget, repositoriesOf, workbooksOf } from './catalogue.ts';
-import { READ_FLAGS, TreeChangedError, unlessAbsent } from './contents.ts';
+import { TreeChangedError, unlessAbsent } from './contents.ts';
 
 /** The contents of a mirror at a moment. */
 export interface Scan {
