@@ -14,18 +14,18 @@ function instantText(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-/** All fields, sorted by name on disk: the name there, the name in memory, and how to write a number that is text on disk. */
-const FIELDS: readonly (readonly [disk: string, memory: string, write?: (value: number) => string])[] = [
+/** All fields, sorted by name on disk: the name there, and the name in memory. */
+const FIELDS: readonly (readonly [disk: string, memory: string])[] = [
   ['action', 'action'],
   ['approval', 'approval'],
   ['archive_size', 'archiveBytes'],
-  ['at', 'approvedAtMs', instantText],
+  ['at', 'approvedAtMs'],
   ['author', 'author'],
   ['borrowed', 'borrowed'],
   ['branch', 'branch'],
   ['by', 'approvedBy'],
   ['by_word', 'isByWord'],
-  ['compared_at', 'comparedAtMs', instantText],
+  ['compared_at', 'comparedAtMs'],
   ['crc32', 'crc32'],
   ['created_at', 'createdAt'],
   ['etag', 'etag'],
@@ -41,17 +41,17 @@ const FIELDS: readonly (readonly [disk: string, memory: string, write?: (value: 
   ['name', 'name'],
   ['parent', 'parentId'],
   ['path', 'path'],
-  ['published_at', 'publishedAtMs', instantText],
+  ['published_at', 'publishedAtMs'],
   ['reason', 'reason'],
   ['repository', 'repository'],
-  ['restored_at', 'restoredAtMs', instantText],
+  ['restored_at', 'restoredAtMs'],
   ['settled', 'settled'],
   ['sha256', 'sha256'],
   ['size', 'sizeBytes'],
   ['skipped', 'skipped'],
   ['thorough', 'isThorough'],
   ['url', 'url'],
-  ['verified_at', 'verifiedAtMs', instantText],
+  ['verified_at', 'verifiedAtMs'],
   ['version', 'versionId'],
   ['workbook', 'workbook'],
 ];
@@ -61,10 +61,11 @@ function toDisk(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(toDisk);
   if (typeof value !== 'object' || value === null) return value;
   const onDisk: Record<string, unknown> = {};
-  for (const [disk, memory, write] of FIELDS) {
+  for (const [disk, memory] of FIELDS) {
     const field: unknown = Reflect.get(value, memory);
     if (field === undefined) continue;
-    onDisk[disk] = typeof field === 'number' ? (write?.(field) ?? field) : toDisk(field);
+    const isTime = typeof field === 'number' && memory.endsWith('AtMs');
+    onDisk[disk] = isTime ? instantText(field) : toDisk(field);
   }
   return onDisk;
 }
