@@ -41,9 +41,7 @@ function describe(command: Command): string {
   const summary = command.summary();
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
   if (command.commands.length > 0) return command.description() || sentence;
-  return `${sentence}
-
-${command.description()}`;
+  return `${sentence}\n\n${command.description()}`;
 }
 
 /** Adds `--help-all` to a command with flags, and to its subcommands. */

@@ -12,9 +12,8 @@ import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { byCodeUnits } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
 import { openStage } from '../publish/stage.ts';
-import { discardStage } from '../publish/journal.ts';
 import { checkTargetList, type ListCheck } from '../documents.ts';
-import { unfinishedPublishes } from '../publish/journal.ts';
+import { discardStage, unfinishedPublishes } from '../publish/journal.ts';
 import {
   type Difference,
   type EntryKind,
