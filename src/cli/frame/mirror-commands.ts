@@ -22,7 +22,7 @@ export function addPassCommands(program: Command): void {
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
     .option(...ADOPT);
-  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/poll.ts')).runSync)
+  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
