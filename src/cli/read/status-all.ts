@@ -1,20 +1,19 @@
-import { driftSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';
-import { isLeftAlone, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
+import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
-import { agoText, counted, oneLine, roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { agoText, counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
-import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { ownerOf } from '../../mirror/plan/selection.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports, type ShareReport } from '../../mirror/store/documents.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 
 /**
  * `status --all`: all shares of several instances, and every target of the instances that work in the directory.
@@ -186,62 +185,4 @@ function describeTrouble(
     report.notWell > 0 &&
       `! Share ${index}: ${counted(report.notWell, 'target')} not as they should be; \`${ownCommand('status --shard', `${index}/${count}`)}\` names them.`,
   );
-}
-
-/** The flags that choose the listed targets. */
-export interface ListFlags {
-  readonly all?: true;
-  readonly problems?: true;
-}
-
-/** Up to this number, all targets are listed. */
-const FEW_TARGETS = 20;
-
-/** The targets to list: of many only those that need attention, unless all, or some by name, are asked for. */
-export function listedOf(
-  targets: readonly TargetStatus[],
-  { all, problems }: ListFlags,
-  areNamed: boolean,
-): readonly TargetStatus[] {
-  const isWhole = all === true || areNamed || targets.length <= FEW_TARGETS;
-  if (isWhole && problems !== true) return targets;
-  return targets.filter(
-    (each) => !isWell(each) || each.state === 'missing' || each.missingWorkbooks.length > 0,
-  );
-}
-
-/** Describes the listed targets, a line each, and counts the others. */
-export function targetTable(listed: readonly TargetStatus[], total: number, nowMs: number): TerminalText {
-  if (total === 0) return say`Nothing is mirrored yet.`;
-  const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
-  const rows = listed.map((target) => [
-    plainState(target.state),
-    ago(target.verifiedAtMs),
-    ago(target.changedAtMs),
-    String(target.files),
-    roughSize(target.sizeBytes),
-    target.target,
-  ]);
-  const headings = ['STATE', 'VERIFIED', 'CHANGED', 'FILES', 'SIZE', 'TARGET'];
-  const listing = table(headings, rows, listed.map(troubleOf));
-  const others = total - listed.length;
-  if (others === 0) return listing;
-  const lists = `\`${ownCommand('status --all')}\` lists every one.`;
-  if (listed.length === 0) return say`No target needs attention: ${lists}`;
-  return joinLines([listing, '', `${counted(others, 'other target')} need no attention: ${lists}`]);
-}
-
-/** The line below a target with a problem; empty for none. */
-function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
-  const next = status.nextAttemptAtMs;
-  return linesOf(
-    ![plainState(state), 'stale'].includes(state) && state,
-    isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
-    failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
-    failure !== null && next !== null && `next attempt ${utcTime(next)}`,
-    drift !== null && `someone changed it: ${driftSentence(drift)}`,
-    held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,
-    status.restoredAtMs !== null && `restored from the history at ${utcTime(status.restoredAtMs)}`,
-    status.missingWorkbooks.length > 0 && missingSentence(status.missingWorkbooks),
-  ).join('; ');
 }

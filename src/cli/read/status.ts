@@ -19,7 +19,8 @@ import { hasOtherShards } from '../../mirror/store/shards.ts';
 import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { listedOf, type ListFlags, statusAll, targetTable } from './status-all.ts';
+import { statusAll } from './status-all.ts';
+import { listedOf, type ListFlags, targetTable } from './target-table.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {

@@ -1,0 +1,31 @@
+import { expect, it } from 'vitest';
+
+import { listedOf, targetTable } from '../../../../src/cli/read/target-table.ts';
+import { targetStatus } from '../../../support/report.ts';
+
+/** So many targets, the first of which is stale. */
+function targets(count: number) {
+  return Array.from({ length: count }, (_, at) =>
+    targetStatus({ target: `A/${at}`, ...(at === 0 ? { state: 'stale', isStale: true } : {}) }),
+  );
+}
+
+it('few targets are all listed, and so are those that are named, or all where that is asked for', () => {
+  expect(listedOf(targets(20), {}, false)).toHaveLength(20);
+  expect(listedOf(targets(21), {}, true)).toHaveLength(21);
+  expect(listedOf(targets(21), { all: true }, false)).toHaveLength(21);
+});
+
+it('of many targets those are listed that need attention, and the others are counted', () => {
+  const many = targets(5000);
+  const listed = listedOf(many, {}, false);
+  expect(listed).toEqual(many.slice(0, 1));
+  expect(String(targetTable(listed, 5000, 0)).split('\n')).toEqual([
+    expect.stringMatching(/^STATE/),
+    expect.stringMatching(/^late .* A\/0$/),
+    '',
+    expect.stringMatching(/^4999 other targets need no attention: /),
+  ]);
+  expect(String(targetTable([], 5000, 0))).toMatch(/^No target needs attention: /);
+  expect(listedOf(targets(3), { problems: true }, true)).toHaveLength(1);
+});
