@@ -1,5 +1,38 @@
 import type { IncomingMessage } from 'node:http';
 
+/** A request that is answered with an error; not an error of the service itself. */
+export class RequestError extends Error {
+  override readonly name = 'RequestError';
+  /** HTTP status code. */
+  readonly status: number;
+  /** Stable word for programs, in the answer beside the message. */
+  readonly code: string;
+  readonly headers: Readonly<Record<string, string>>;
+
+  /**
+   * @param status HTTP status code
+   * @param code stable word for programs
+   * @param message advice for a person
+   * @param headers further headers of the answer
+   */
+  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
+    super(message);
+    this.status = status;
+    this.code = code;
+    this.headers = headers;
+  }
+}
+
+/** The refusal of a malformed request. */
+export function invalid(message: string): RequestError {
+  return new RequestError(400, 'invalid', message);
+}
+
+/** The refusal of a request that is too large; the rest of it is not read. */
+export function tooLarge(message: string): RequestError {
+  return new RequestError(413, 'too_large', message, { connection: 'close' });
+}
+
 /**
  * The body of a request as it arrives. A reader that stops early can still answer: Node's own iteration would cut the connection. The
  * rest is thrown away, for clients that read no answer before they have sent everything.
@@ -72,39 +105,6 @@ export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: numb
   } catch {
     throw invalid('the body of this request must be JSON');
   }
-}
-
-/** A request that is answered with an error; not an error of the service itself. */
-export class RequestError extends Error {
-  override readonly name = 'RequestError';
-  /** HTTP status code. */
-  readonly status: number;
-  /** Stable word for programs, in the answer beside the message. */
-  readonly code: string;
-  readonly headers: Readonly<Record<string, string>>;
-
-  /**
-   * @param status HTTP status code
-   * @param code stable word for programs
-   * @param message advice for a person
-   * @param headers further headers of the answer
-   */
-  constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
-    super(message);
-    this.status = status;
-    this.code = code;
-    this.headers = headers;
-  }
-}
-
-/** The refusal of a malformed request. */
-export function invalid(message: string): RequestError {
-  return new RequestError(400, 'invalid', message);
-}
-
-/** The refusal of a request that is too large; the rest of it is not read. */
-export function tooLarge(message: string): RequestError {
-  return new RequestError(413, 'too_large', message, { connection: 'close' });
 }
 
 /** A request target, cut into parts, both as they were sent. */

@@ -1,5 +1,36 @@
 import { roughDuration, roughSize } from '../text/humanize.ts';
 
+/** The progress of some work on bytes. */
+export interface Amount {
+  readonly doneBytes: number;
+  /** Null if unknown. */
+  readonly totalBytes: number | null;
+  /** Whether the total is only the last known one. */
+  readonly isEstimate: boolean;
+  /** The speed of the last seconds; null if too little was done to tell. */
+  readonly bytesPerSecond: number | null;
+}
+
+/** The remaining time at the present speed, in milliseconds; null if unknown. */
+export function leftMs({ doneBytes, totalBytes, bytesPerSecond }: Amount): number | null {
+  if (totalBytes === null || bytesPerSecond === null || bytesPerSecond <= 0) return null;
+  return (1000 * Math.max(0, totalBytes - doneBytes)) / bytesPerSecond;
+}
+
+/** Progress as a clause: `512 MB of 2.1 GB, 41 MB/s, 38 s left`. */
+export function describeAmount(amount: Amount): string {
+  const { doneBytes, totalBytes, isEstimate, bytesPerSecond } = amount;
+  const left = leftMs(amount);
+  const isBeyond = totalBytes !== null && doneBytes > totalBytes;
+  const total =
+    totalBytes === null || isBeyond ? '' : ` of ${isEstimate ? 'about ' : ''}${roughSize(totalBytes)}`;
+  return [
+    `${roughSize(doneBytes)}${total}`,
+    ...(bytesPerSecond === null ? [] : [`${roughSize(bytesPerSecond)}/s`]),
+    ...(left === null || isBeyond ? [] : [`${roughDuration(left)} left`]),
+  ].join(', ');
+}
+
 /** Speed is measured over the last one to two such spans, in milliseconds: steady enough to read, and quick to follow a change. */
 const SPAN_MS = 2000;
 
@@ -60,35 +91,4 @@ export class Gauge {
       bytesPerSecond: ms < LEAST_MS ? null : (1000 * (this.#doneBytes - this.#older.doneBytes)) / ms,
     };
   }
-}
-
-/** The progress of some work on bytes. */
-export interface Amount {
-  readonly doneBytes: number;
-  /** Null if unknown. */
-  readonly totalBytes: number | null;
-  /** Whether the total is only the last known one. */
-  readonly isEstimate: boolean;
-  /** The speed of the last seconds; null if too little was done to tell. */
-  readonly bytesPerSecond: number | null;
-}
-
-/** The remaining time at the present speed, in milliseconds; null if unknown. */
-export function leftMs({ doneBytes, totalBytes, bytesPerSecond }: Amount): number | null {
-  if (totalBytes === null || bytesPerSecond === null || bytesPerSecond <= 0) return null;
-  return (1000 * Math.max(0, totalBytes - doneBytes)) / bytesPerSecond;
-}
-
-/** Progress as a clause: `512 MB of 2.1 GB, 41 MB/s, 38 s left`. */
-export function describeAmount(amount: Amount): string {
-  const { doneBytes, totalBytes, isEstimate, bytesPerSecond } = amount;
-  const left = leftMs(amount);
-  const isBeyond = totalBytes !== null && doneBytes > totalBytes;
-  const total =
-    totalBytes === null || isBeyond ? '' : ` of ${isEstimate ? 'about ' : ''}${roughSize(totalBytes)}`;
-  return [
-    `${roughSize(doneBytes)}${total}`,
-    ...(bytesPerSecond === null ? [] : [`${roughSize(bytesPerSecond)}/s`]),
-    ...(left === null || isBeyond ? [] : [`${roughDuration(left)} left`]),
-  ].join(', ');
 }
