@@ -70,7 +70,7 @@ export type EventTable<Facts extends readonly unknown[], Result> = {
   readonly [Name in EventName]?: (event: Extract<MirrorEvent, { name: Name }>, ...facts: Facts) => Result;
 };
 
-/** The result of the function for an event; undefined if there is none. */
+/** Calls the function for an event. @returns its result; undefined if the table has no function for the event */
 export function forEvent<Name extends EventName, Facts extends readonly unknown[], Result>(
   table: EventTable<Facts, Result>,
   event: Extract<MirrorEvent, { name: Name }>,

@@ -301,8 +301,8 @@ async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
 }
 
 /**
- * Makes a pass. @returns its report, or why it failed as a whole: then the next trigger is waited for; only a defect, and the loss of
- *   the directory, end the daemon
+ * Makes a pass. After one that fails as a whole, the daemon waits for the next trigger; only a defect, and the loss of the directory, end it.
+ * @returns the report of the pass, or why it failed
  */
 async function tryPass(
   mirror: Mirror,

@@ -55,7 +55,7 @@ export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
   /** `seen` is for behaviour that the specification leaves open. */
   readonly outcome: 'holds' | 'differs' | 'seen' | 'not tried';
   readonly answer: string;
-  /** The consequence for the mirror; null if there is none. */
+  /** The consequence for the mirror; null without one. */
   readonly meaning: string | null;
 }
 

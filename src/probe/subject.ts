@@ -208,7 +208,7 @@ export class Subject {
     });
   });
 
-  /** The answers of one repository of each kind to the forms of reference; null if there is none of that kind. */
+  /** The answers of one repository of each kind to the forms of reference; null for a kind without repositories. */
   readonly references = once(async () => {
     const repositories = await this.repositories();
     const candidates = orderCandidates(repositories, await this.listed());
@@ -251,7 +251,7 @@ export class Subject {
     return { samples, fault };
   });
 
-  /** The downloaded branches. @throws NotTried if there is none */
+  /** The downloaded branches. @throws NotTried without any */
   async samples(): Promise<readonly [SampledBranch, ...SampledBranch[]]> {
     const { samples } = await this.downloads();
     return atLeastOne(samples, 'no repository with files could be downloaded within the limit');
@@ -272,7 +272,7 @@ export class Subject {
       });
   }
 
-  /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotTried if there is none */
+  /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotTried without any */
   async files() {
     const files = (await this.samples()).flatMap((of) => {
       const rank = ([path]: readonly [string, Buffer]): number =>
@@ -294,7 +294,7 @@ async function orNotMet<T>(asked: Promise<T>): Promise<T | NotMet> {
   }
 }
 
-/** The address at which the mirror finds the next page; null if there is none, or it was read before. */
+/** The address at which the mirror finds the next page; null if no page follows, or it was read before. */
 function nextAfter(next: string, pages: readonly PageSeen[]): URL | null {
   const current = pages.at(-1)?.address;
   try {

@@ -18,7 +18,7 @@ export function given(condition: boolean, otherwise: string): asserts condition 
   if (!condition) throw new NotTried(otherwise);
 }
 
-/** The items, at least one. @throws NotTried if there is none */
+/** Makes sure that a list has an item. @throws NotTried for an empty list */
 export function atLeastOne<T>(items: readonly T[], otherwise: string): readonly [T, ...T[]] {
   const [first, ...more] = items;
   given(first !== undefined, otherwise);

@@ -26,13 +26,13 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** A member that is an object; an empty object if there is none. */
+/** A member that is an object; an empty object in place of any other. */
 export function partOf(row: JsonObject, field: string): JsonObject {
   const value = row[field];
   return isObject(value) ? value : {};
 }
 
-/** The first fault of a row or a part of it, after the name of its field; null if there is none. */
+/** Describes the first fault of a row, or of a part of it, with the name of the field; null for a row without fault. */
 export function faultIn(schema: z.ZodType, row: unknown): string | null {
   const issue = schema.safeParse(row).error?.issues[0];
   return issue === undefined ? null : `${issue.path.join('.') || 'it'} ${issue.message}`;

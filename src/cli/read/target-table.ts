@@ -49,7 +49,7 @@ export function targetTable(listed: readonly TargetStatus[], total: number, nowM
   return joinLines([listing, '', `${counted(others, 'other target')} need no attention: ${lists}`]);
 }
 
-/** The line below a target with a problem; empty for none. */
+/** The line below a target with a problem; empty for a target without one. */
 function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
   const next = status.nextAttemptAtMs;
   return linesOf(

@@ -37,7 +37,7 @@ const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 class FetchState {
   /** Settles when all fetches so far have ended; never rejects. They take turns, as git locks the branches. */
   last: Promise<unknown> = Promise.resolve();
-  /** The fetch that has not begun; null if there is none. */
+  /** The fetch that waits for its turn; null if none waits. */
   waiting: Promise<void> | null = null;
   /** The fetch that has begun: `fetching` while changes come. */
   running: 'comparing' | 'fetching' | null = null;

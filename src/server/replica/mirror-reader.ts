@@ -152,7 +152,7 @@ export class MirrorReader {
       const trees = new Set(targets);
       const leading = foldersWith(targets);
       const unclaimed = new Set<string>();
-      /** @param top the topmost folder above that leads to no known tree; null if there is none */
+      /** @param top the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
       const walk = async (folder: string, top: string | null): Promise<void> => {
         const listing = readdir(join(this.#mirror, folder), { withFileTypes: true });
         for (const entry of (await unlessAbsent(listing)) ?? []) {
