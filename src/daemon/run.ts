@@ -186,6 +186,7 @@ async function passUntilStopped(
   const status = createStatusService(settings.current, mirror, progress);
   listeners.status = status.sink;
   listeners.supervision = part(supervise(notifier, status, emit)).sink;
+  const memory = part(createMemoryRelease(progress.isWorking));
   const requests = new PassRequests();
   const loop = createPassLoop(daemon, mirror, settings, status, requests, () => {
     drift.afterPass();
@@ -195,7 +196,6 @@ async function passUntilStopped(
   const hooks = new Hooks(settings.current, mirror, emit, status);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
-  const memory = part(createMemoryRelease(progress.isWorking));
   part({
     close: async () => {
       await loop.stop();
