@@ -12,9 +12,9 @@ export interface MemoryRelease {
 
 /** Wait before releasing: work that follows immediately would need the memory again, and idle threads release theirs after 10 s. */
 const REST_MS = 20_000;
-/** Less than this is not worth a collection, which pauses the process for 2 to 4 ms per megabyte in use. */
-const LEAST_BYTES = 8 * 1024 * 1024;
-/** The memory in use may grow by this share before the next collection, so that a big heap is not collected at every pass. */
+/** A heap below this is collected every time. The collection pauses the process for 2 to 4 ms per megabyte in use. */
+const SMALL_BYTES = 32 * 1024 * 1024;
+/** A larger heap may grow by this share before the next collection, so that it is not collected after every pass. */
 const GROWTH_SHARE = 0.5;
 
 /**
@@ -32,8 +32,8 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
     // Some work may run at every such moment, so wait only for the end of this one.
     restMs = isWorking() ? 0 : REST_MS;
     if (restMs === 0) return;
-    const grownBytes = process.memoryUsage().heapTotal - usedBytes;
-    if (grownBytes > Math.max(LEAST_BYTES, usedBytes * GROWTH_SHARE)) {
+    const heapBytes = process.memoryUsage().heapTotal;
+    if (heapBytes < SMALL_BYTES || heapBytes - usedBytes > usedBytes * GROWTH_SHARE) {
       collect();
       usedBytes = process.memoryUsage().heapUsed;
     }
@@ -53,17 +53,6 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
 function collect(): void {
   setFlagsFromString('--expose-gc');
   runInNewContext("gc({ type: 'major', flavor: 'last-resort' })");
-}
-
-/** The `mallopt(3)` parameter for the greatest number of arenas (malloc.h of glibc). */
-const M_ARENA_MAX = -8;
-
-/**
- * Makes all threads of this process allocate from two arenas, if the C library has several. Otherwise each thread would have its own,
- * and keep the unused gaps in it: 10 MB in all.
- */
-export function shareArenas(): void {
-  declare(openLibc(), 'int mallopt(int param, int value)')?.(M_ARENA_MAX, 2);
 }
 
 /**

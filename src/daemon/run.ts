@@ -2,7 +2,7 @@ import { lstat, stat } from 'node:fs/promises';
 
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { type ExitCode, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { createMemoryRelease, shareArenas } from './memory.ts';
+import { createMemoryRelease } from './memory.ts';
 import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
@@ -76,7 +76,6 @@ interface DaemonContext {
  * @throws MirrorError when it cannot start
  */
 export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
-  shareArenas();
   const pulls = new PullMonitor();
   const progress = createProgressMonitor(() => pulls.pulls().length > 0);
   const secrets = keepSecrets();
