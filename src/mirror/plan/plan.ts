@@ -87,11 +87,9 @@ function leaving(of: Case, input: PlanInput): Action | null {
   }
   if (reason === 'repository-gone' && record.missingPasses + 1 < policy.retireAfterPasses)
     return hold(of, 'repository-missing');
-  if (reason === 'repository-gone' || reason === 'branch-gone') {
-    const failed = failedBefore(of, input);
-    if (failed !== null) return { ...failed, isMissing: true };
-  }
-  return retire(of, published, reason);
+  // A duplicate shares its record with the tree that counts.
+  const failed = reason === 'duplicate' ? null : failedBefore(of, input);
+  return failed === null ? retire(of, published, reason) : { ...failed, isMissing: true };
 }
 
 function reasonToLeave(of: Case, input: PlanInput): RetireReason | null {
