@@ -194,13 +194,17 @@ export async function pruneHistory(
   const { layout, gate, now, retention } = disk;
   const removed: HistoryEntry[] = [];
   let failure: unknown = null;
+  const stuck = new Set<string>();
   for (const entry of await statesToPrune(layout, path, retention, nowMs, now())) {
+    // An older state, which could not be removed, needs the files of this one.
+    if (stuck.has(entry.path)) continue;
     try {
       await gate.pass(() => remove(disk, entry), signal);
       removed.push(entry);
     } catch (error) {
       if (error instanceof LeasedError) break;
       failure ??= error;
+      stuck.add(entry.path);
       // The others would wait as long for the same lock.
       if (error instanceof GateBlockedError || signal?.aborted === true) break;
     }
