@@ -5,6 +5,7 @@ import {
   type ActionResult,
   type EndedResult,
   type HoldAction,
+  holdOf,
   type PullAction,
   resultOf,
   type RetireAction,
@@ -52,8 +53,11 @@ export async function executePlan(pass: RunningPass): Promise<ActionResult[]> {
   const taken = new Set(stay.map(({ action }) => action.path));
   const retired: EndedResult[] = [];
   const counting: EndedResult[] = [];
-  for (const action of leaving.filter(({ path }) => !taken.has(path))) {
-    const result = await retire(pass, action);
+  for (const action of leaving) {
+    // Every action needs a result: without one, its approval would count as used.
+    const result = taken.has(action.path)
+      ? resultOf(holdOf(action, 'repository-missing'), { kind: 'missing' })
+      : await retire(pass, action);
     retired.push(result);
     // A duplicate shares its record and approval with the tree that counts, so nothing is recorded for it, even during a lease.
     if (action.reason !== 'duplicate') counting.push(result);

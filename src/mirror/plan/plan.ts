@@ -272,15 +272,22 @@ function heldDeselections(
   return holdTogether('deselected', deselected, total, input);
 }
 
-/** Holds a target whose place the tree of another repository does not leave in this pass. */
+/**
+ * Holds a target whose place the tree of another repository does not leave in this pass. Holds the tree of a gone repository while the
+ * new target at its place waits for its next attempt: otherwise readers would have neither.
+ */
 function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput): Action[] {
   const owners = new Map(published.map(({ path, repository }) => [path, repository.id]));
   const placesOfOthers = new Set(others.map(({ path }) => path));
   // Any other retirement is not certain yet, or its target stays.
   const leaving = plan.filter(({ reason }) => reason === 'repository-gone').map(({ path }) => path);
   const free = new Set(leaving);
+  const isDelayed = (each: Action): boolean =>
+    each.kind === 'hold' && each.published === null && each.untilMs !== null;
+  const delayed = new Set(plan.filter(isDelayed).map(({ path }) => path));
   return plan.map((action) => {
-    const { kind, path, moveFrom, target, published } = action;
+    const { kind, path, moveFrom, target, published, reason } = action;
+    if (reason === 'repository-gone' && delayed.has(path)) return holdOf(action, 'repository-missing');
     // A pull of an earlier pass may still run for a held target: it must not take the place either.
     const isNew = kind === 'hold' && published === null;
     const takesPlace = kind === 'pull' || kind === 'keep' || isNew || moveFrom !== null;

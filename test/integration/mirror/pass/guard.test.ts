@@ -71,6 +71,30 @@ describe('a pass with too many deleted targets', () => {
     },
   );
 
+  it('keeps an approval until the new repository of that name is there', async () => {
+    const { service, mirror } = await startPair({}, GUARDED);
+    const [a, b] = ['A', 'B', 'C', 'D', 'E'].map((name) => service.addRepository(name, sheets(1)));
+    if (a === undefined || b === undefined) throw new Error('no repositories');
+    await mirror.pass();
+    for (const each of [a, b]) service.removeRepository(each);
+    service.addRepository('A', { 'new.xlsx': 'new' });
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    expect(mirror.eventsOf('deletion.held').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
+    await approveIn(mirror, null);
+    service.fault = (path) => (/contents/.test(path) ? { kind: 'status', status: 500 } : null);
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['B/main']);
+    expect([...(await readApprovals(mirror.context.store.layout)).values()]).toMatchObject([
+      { target: { repositoryId: a.id } },
+    ]);
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass({ trigger: 'schedule' });
+    expect(String((await mirror.tree('A/main')).get('sheet-0.xlsx'))).toBe('bytes 0');
+    service.fault = null;
+    expect((await mirror.pass({ retries: 'all' })).exitCode).toBe(0);
+    await mirror.expectExact();
+    expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
+  });
+
   it('counts deleted branches together with repositories', async () => {
     const { service, mirror } = await startPair({}, GUARDED);
     const kept = service.addRepository('Kept', sheets(1));

@@ -425,6 +425,17 @@ describe('a repository that was recreated with the same name', () => {
       'pull never-mirrored main, retire repository-gone main',
     ],
     [
+      'leaves the old one in its place while it waits to be tried again',
+      {
+        ...recreated(2),
+        records: recordMap(
+          record({ missingPasses: 2 }),
+          record({ target: { repositoryId: 'second', branch: 'main' }, failure: failure() }),
+        ),
+      },
+      'hold backing-off main, hold repository-missing main',
+    ],
+    [
       'is pulled immediately to a path where the old one has no tree',
       recreated(0, { workbooks: [row({ branch: 'dev' })] }),
       'pull never-mirrored dev, hold repository-missing main',
@@ -456,6 +467,18 @@ describe('HEAD', () => {
       'is retired once a branch is published',
       { listing: LISTED, published: [HEAD_TREE, TREE] },
       'keep unchanged main, retire branch-known HEAD',
+    ],
+    [
+      'waits to be tried again after its retirement failed',
+      {
+        listing: LISTED,
+        published: [HEAD_TREE, TREE],
+        records: recordMap(
+          record({}),
+          record({ target: { repositoryId: REPOSITORY.id, branch: HEAD_BRANCH }, failure: failure() }),
+        ),
+      },
+      'keep unchanged main, hold backing-off HEAD',
     ],
     [
       'is not retired for a tree that is missing from the disk',
