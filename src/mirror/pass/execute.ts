@@ -19,7 +19,7 @@ import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, recordEnds, recordQueued, rememberedOf, withdraw } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
 import type { QueuedPull, Turn } from './queue.ts';
-import { failed, pullTarget } from './pull.ts';
+import { pullTarget, resultOfFailure } from './pull.ts';
 
 /** Outcomes of pulls that leave the published tree in its place. */
 const KEEPS_PLACE: ReadonlySet<ActionResult['outcome']['kind']> = new Set(['failed', 'held', 'unfinished']);
@@ -92,7 +92,7 @@ async function moveTarget({ context, signal }: RunningPass, action: Action): Pro
     context.emit({ name: 'target.moved', from, target: path });
     return null;
   } catch (error) {
-    return failed(context, action, error, signal);
+    return resultOfFailure(context, action, error, signal);
   }
 }
 
@@ -113,7 +113,7 @@ async function retire(pass: RunningPass, action: RetireAction): Promise<EndedRes
     context.emit({ name: 'target.retired', target: path, reason });
     return resultOf(action, { kind: 'retired' });
   } catch (error) {
-    return failed(context, action, error, signal);
+    return resultOfFailure(context, action, error, signal);
   }
 }
 

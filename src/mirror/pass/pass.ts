@@ -67,8 +67,8 @@ export async function runPass(
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
     const problems = await reportUpstream(context, listing);
     await context.store.lock.check();
-    // Queued pulls are planned again. First of all: a pull that ends from now on still counts as running,
-    // and this pass leaves it alone.
+    // Queued pulls are planned again. This comes before the disk is read: a pull that ends during that still counts as running, and
+    // this pass leaves it alone.
     context.queue.clear();
     const goingOn = new Map([...context.queue.running()].map(([key, { action }]) => [key, action]));
     const planned = await planPass(context, policy, listing, goingOn, retries);

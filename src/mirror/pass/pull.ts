@@ -33,7 +33,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {
-    return failed(context, action, error, signal);
+    return resultOfFailure(context, action, error, signal);
   }
 }
 
@@ -55,7 +55,7 @@ const ENDS_PASS: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** The result of an action that failed. @throws MirrorError for errors that end the whole pass */
-export function failed(
+export function resultOfFailure(
   reports: Pick<PassContext, 'reported' | 'emit'>,
   action: Action,
   thrown: unknown,
@@ -117,7 +117,8 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
 }
 
 /**
- * The rows of the list that agree with received contents, or that are not believed; null if there is no list of workbooks.
+ * The rows of the list that describe received contents: all, or without those that contradict the contents and have done so for too
+ * long to be believed. Null without a list of workbooks.
  * @throws ContradictedError if the list speaks against publishing these contents
  */
 async function agreedRows(pull: Pull, received: Received, changes: Changes): Promise<Pull['rows']> {

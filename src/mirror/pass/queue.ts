@@ -92,7 +92,7 @@ export class PullQueue {
   readonly #running = new Map<string, Running>();
   readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
-  /** The next one is the last. */
+  /** Reversed: the last element is the next pull. */
   #waiting: QueuedPull[] = [];
   #pass: WaitingPass | null = null;
   #limits: QueueLimits = { concurrency: 0, slowAfterMs: 0 };

@@ -128,16 +128,16 @@ export async function rowsNow(
   return workbooks.filter((row) => row.repository === fullName);
 }
 
-/** Whether the service has no files at some paths. Only the file at `left` proves that it knows the repository in this form. */
+/** Whether the service has no files at some paths. Only the file at `remaining` proves that it knows the repository in this form. */
 async function areGone(
   { context, action, repository, signal }: Reception,
   gone: readonly string[],
-  left: string | undefined,
+  remaining: string | undefined,
 ): Promise<boolean> {
   const { branch } = action.target;
   const isThere = (path: string): Promise<boolean> =>
     context.service.exists({ repository, branch, path, signal });
-  if (left === undefined || !(await isThere(left))) return false;
+  if (remaining === undefined || !(await isThere(remaining))) return false;
   for (const path of gone) if (await isThere(path)) return false;
   return true;
 }

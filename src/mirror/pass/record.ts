@@ -24,7 +24,7 @@ export async function forget(
   await context.state.forgetRecords(gone);
 }
 
-/** Removes approvals that were used, or whose deletion no longer waits. */
+/** Removes approvals that were used, or whose deletion no longer waits: every action of the plan must have a result. */
 export async function withdraw(
   { context, approvals, isOtherService }: RunningPass,
   results: readonly ActionResult[],
@@ -33,16 +33,16 @@ export async function withdraw(
   const resultOf = new Map(results.map((result) => [targetKey(result.action.target), result]));
   // An approved other service still has something to publish.
   const isToCome = isOtherService && !results.some(({ outcome }) => outcome.kind === 'pulled');
-  const used = [...approvals].flatMap(([key, approval]) => {
+  const over = [...approvals].flatMap(([key, approval]) => {
     if (approval.subject === 'service') return isToCome ? [] : [approval];
     const result = resultOf.get(key);
     if (result !== undefined) return isStillToBeDone(approval, result) ? [] : [approval];
     // Other approvals belong to other instances; only this instance can retire its copy that has moved.
     return approval.subject === 'moved' || owns(shard, approval.target.repositoryId) ? [approval] : [];
   });
-  if (used.length === 0) return;
+  if (over.length === 0) return;
   await lock.check();
-  await removeApprovals(layout, used);
+  await removeApprovals(layout, over);
 }
 
 /** Outcomes that leave an approval valid: its target was not seen again, or its new state not published. */

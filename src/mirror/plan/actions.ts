@@ -184,7 +184,7 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly untilMs: number | null;
   /** The retirement needs approval: too many targets are gone at once, or the tree was restored. */
   readonly guarded: HeldDeletion | null;
-  /** A complete answer lacks the target; it is counted together with the earlier ones. */
+  /** A complete answer lacks the target: the earlier ones stay counted, and this one adds nothing. */
   readonly isMissing?: boolean;
 }
 

@@ -64,7 +64,7 @@ function leftAlone(of: Case, { listing, unreadable }: PlanInput): Action | null 
   // An old answer that a cache repeats is not another answer that lacks the repository.
   if (isGone && (!isComplete || cached !== null)) return hold(of, 'listing-incomplete');
   if (isGone && of.isContradicted) return hold(of, 'listing-contradicts-itself');
-  // The branch `HEAD` of a repository whose named branch is known, and not mirrored yet.
+  // `HEAD` gives way to a named branch, which must be mirrored first, and shown by a complete list.
   const isWaiting = of.superseded === 'published' && !isComplete;
   return of.superseded === 'known' || isWaiting ? hold(of, 'superseded') : null;
 }
@@ -116,7 +116,8 @@ function isBranchGone(of: Case, input: PlanInput): boolean {
   const isLast = missingPasses > 0 && missingPasses + 1 >= policy.retireAfterPasses;
   if (!isLast || whenAbsent(of, input) !== 'count-as-missing') return false;
   const isLookDue = held !== null && nowMs >= held.nextLookAtMs;
-  return !isLookDue || isApproved(approvals, of.target, { subject: 'target', digest: null });
+  const isAllowed = isApproved(approvals, of.target, { subject: 'target', digest: null });
+  return isAllowed || !isLookDue;
 }
 
 /** Whether an operator restored this tree from the history, the service still lacks it, and no approval lets it go. */

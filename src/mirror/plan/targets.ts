@@ -156,5 +156,6 @@ function chooseTrees(
     (lastSegment(tree.path) === branchSegment(tree.branch) ? 1 : 0);
   const byTime = latestFirst(nowMs);
   const bestFirst = trees.toSorted((a, b) => rank(b) - rank(a) || byTime(a.verifiedAtMs, b.verifiedAtMs));
+  // The last tree of a branch stays in the map.
   return new Map(bestFirst.toReversed().map((tree) => [tree.branch, tree]));
 }

@@ -74,6 +74,7 @@ async function publishBehindGate(disk: Disk, stage: Stage, next: NextState): Pro
   const differences = treeChanges(isThere ? (before?.files ?? []) : [], manifest.files);
   // Without a tree, all files are new.
   const rewritten = isThere ? (next.rewritten ?? []) : [];
+  // The history takes only the differences: a rewritten file has the same bytes as before.
   const changes = { ...differences, changed: [...new Set([...differences.changed, ...rewritten])] };
   refuseOther(disk, stage, place, changes);
   const facts = {
@@ -200,7 +201,7 @@ export function moveTree(
   return inStage(disk, [...new Set([from, to])], prepare, signal);
 }
 
-/** Makes renames of targets whose stage holds only the replaced entries. @param prepare returns them, once the stage is there */
+/** Opens a stage, commits the renames that `prepare` returns, and removes the stage. No new files are staged. */
 function inStage(
   disk: Disk,
   targets: readonly string[],
