@@ -1,27 +1,19 @@
-import { lstat, stat } from 'node:fs/promises';
-
-import { unlessMissing } from '../lib/errors/disk-errors.ts';
-import { type ExitCode, exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
+import type { ExitCode } from '../lib/errors/errors.ts';
 import { createMemoryRelease } from './memory.ts';
 import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
-import { eventFailure, type Trigger, PullMonitor } from '../mirror/pass/events.ts';
+import { PullMonitor } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';
-import { failedPass, passOutcome } from '../app/tasks/task.ts';
-import type { Retries } from '../mirror/plan/actions.ts';
-import { type PassReport, runPass } from '../mirror/pass/pass.ts';
-import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { Hooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
-import { createLoop, type Loop } from './loop.ts';
-import { tellShare } from './status/share-report.ts';
-import { followSettings, type LiveSettings, type LoadSettings } from './settings/live-settings.ts';
+import { createPassLoop } from './pass-loop.ts';
+import { followSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets, type KnownSecrets } from './settings/known-secrets.ts';
 import { type Mirror, openMirror } from '../app/open-mirror.ts';
-import { createStatusService, isReady, type StatusService } from './status/status-service.ts';
+import { createStatusService } from './status/status-service.ts';
 import { openOrStandBy } from './standby.ts';
 import { createNotifier, type Notifier } from './supervision/notify.ts';
 import { createProgressMonitor, type ProgressMonitor } from './supervision/progress-monitor.ts';
@@ -241,81 +233,4 @@ async function untilStopped({ control, notifier }: DaemonContext): Promise<ExitC
   setTimeout(() => process.exit(exitCode), SHUTDOWN_TIMEOUT_MS).unref();
   notifier.stopping();
   return exitCode;
-}
-
-/** The loop of passes; each begins with the current settings. */
-function createPassLoop(
-  { control, progress, emit }: DaemonContext,
-  mirror: Mirror,
-  { check }: Pick<LiveSettings, 'check'>,
-  status: StatusService,
-  requests: PassRequests,
-  afterPass: () => void,
-): Loop {
-  return createLoop(
-    async (trigger, signal) => {
-      const endWork = progress.begin();
-      try {
-        // Hints of changed files may get lost, so check the files: this pass must use the current settings.
-        await check();
-        await mirror.closeReplaced();
-        const asked = requests.take();
-        const end = await tryPass(mirror, trigger, signal, asked.retries);
-        const failure = end instanceof MirrorError ? end : null;
-        if (!signal.aborted) {
-          if (asked.isAsked)
-            asked.answer(
-              end instanceof MirrorError ? failedPass(end) : passOutcome(end, await isReady(status)),
-            );
-          await tellShare(status.readMirror, mirror, failure);
-        }
-        if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
-      } finally {
-        endWork();
-      }
-      afterPass();
-    },
-    (error) => {
-      emit({ name: 'pass.failed', trigger: 'schedule', durationMs: 0, ...eventFailure(error) });
-      control.stop(exitCodeOf(error));
-    },
-  );
-}
-
-/**
- * Whether only a new process can go on, which opens the directory again and rereads the files that this one read at its start.
- * If the disk is not mounted, the answer is no: a restart would begin a mirror below its mount point.
- */
-async function needsRestart(failure: MirrorError, { store: { layout } }: Mirror): Promise<boolean> {
-  if (failure.code === 'directory.replaced')
-    return (await unlessMissing(lstat(layout.targetList)).catch(() => null)) !== null;
-  if (isCertificateCode(codeOf(failure) ?? '')) return areAuthoritiesNew(process.env['NODE_EXTRA_CA_CERTS']);
-  return failure.code === 'directory.taken' || failure.code === 'program.replaced';
-}
-
-/** Whether the file of additional authorities, which Node reads once, has changed since the start. */
-async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
-  const found = file === undefined ? null : await stat(file).catch(() => null);
-  return found !== null && found.mtimeMs > Date.now() - process.uptime() * 1000;
-}
-
-/**
- * Makes a pass. After one that fails as a whole, the daemon waits for the next trigger; only a defect, and the loss of the directory, end it.
- * @returns the report of the pass, or why it failed
- */
-async function tryPass(
-  mirror: Mirror,
-  trigger: Trigger,
-  signal: AbortSignal,
-  retries: Retries,
-): Promise<PassReport | MirrorError> {
-  try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries);
-    await mirror.rememberInstallation();
-    return report;
-  } catch (error) {
-    const failure = toMirrorError(error);
-    if (failure.code === 'internal.defect') throw error;
-    return failure;
-  }
 }
