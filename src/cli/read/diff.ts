@@ -29,7 +29,7 @@ import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
-import { notKept } from '../history/restore.ts';
+import { notKept } from '../history/kept-files.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { describeDifferences, differenceSummary } from './differences.ts';
 

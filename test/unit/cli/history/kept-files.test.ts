@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { chooseFiles } from '../../../../src/cli/history/restore.ts';
+import { chooseFiles } from '../../../../src/cli/history/kept-files.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 
 function tree(...paths: readonly string[]): ManifestFile[] {
