@@ -56,7 +56,7 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
     ![plainState(state), 'stale'].includes(state) && state,
     isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
-    failure !== null && next !== null && `next attempt ${utcTime(next)}`,
+    failure !== null && next !== null && `tried again after ${utcTime(next)}`,
     drift !== null && `someone changed it: ${driftSentence(drift)}`,
     held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,
     status.restoredAtMs !== null && `restored from the history at ${utcTime(status.restoredAtMs)}`,

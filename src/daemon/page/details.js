@@ -45,7 +45,7 @@ function troubles({ failure, drift, held, restoredAtMs, approveCommand }) {
     facts.push(
       ...fact('Failure', `${code}: ${message} ${hint ?? ''}`),
       ...fact('Failing', `${counted(attempts, 'time')} in a row, since `, timeNode(sinceMs)),
-      ...fact('Next attempt', timeNode(nextAttemptAtMs)),
+      ...fact('Tried again after', timeNode(nextAttemptAtMs, 'clock')),
     );
   }
   if (drift !== null)
@@ -55,7 +55,7 @@ function troubles({ failure, drift, held, restoredAtMs, approveCommand }) {
     facts.push(
       ...fact('Held', `because ${heldClause(held)}, since `, timeNode(held.sinceMs)),
       ...fact('Would be deleted', `${held.first.slice(0, FILES_NAMED).join(', ')}${rest}`),
-      ...fact('Next look', timeNode(held.nextLookAtMs)),
+      ...fact('Looked at again after', timeNode(held.nextLookAtMs, 'clock')),
       ...fact('Approve by', element('code', {}, approveCommand ?? 'workbook-mirror approve')),
     );
   }

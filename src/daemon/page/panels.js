@@ -39,7 +39,12 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
       'div',
       {},
       element('h3', {}, title),
-      element('p', {}, text, ...(nextAtMs ? [' It is tried again ', timeNode(nextAtMs), '.'] : [])),
+      element(
+        'p',
+        {},
+        text,
+        ...(nextAtMs ? [' It is tried again after ', timeNode(nextAtMs, 'clock'), '.'] : []),
+      ),
       hint ? element('p', { class: 'hint' }, hint) : null,
       command ? element('p', {}, 'To approve: ', element('code', {}, command)) : null,
     ),
@@ -139,7 +144,7 @@ function credential({ state, key, sinceMs, nextAttemptAtMs }) {
     badge(state === 'refused' ? 'bad' : 'ok', `${state}${which}`),
     ' ',
     timeNode(sinceMs),
-    ...(nextAttemptAtMs === null ? [] : [', tried again ', timeNode(nextAttemptAtMs)]),
+    ...(nextAttemptAtMs === null ? [] : [', tried again after ', timeNode(nextAttemptAtMs, 'clock')]),
   ];
 }
 

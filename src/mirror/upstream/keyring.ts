@@ -144,7 +144,7 @@ export class Keyring {
     const keys = this.#keysOf(generation);
     if (digestOf(generation, keys) !== digest) return;
     this.#report(refused);
-    const what = `The service refused the ${CREDENTIALS[generation].name}, which is tried again at ${utcTime(untilMs)}`;
+    const what = `The service refused the ${CREDENTIALS[generation].name}, which is tried again after ${utcTime(untilMs)}`;
     const next = ' `run` uses a changed file at once; SIGHUP and `sync` try the same key again.';
     throw refusal(generation, what, keys.length, this.#doubt() + next);
   }

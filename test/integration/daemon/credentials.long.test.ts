@@ -165,7 +165,7 @@ describe('a refused key', () => {
     for (const trigger of ['schedule', 'drift', 'start'] as const) {
       const error = await mirror.failure({ trigger });
       expect(error).toMatchObject({ code: 'credentials.refused', action: 'stall' });
-      expect(`${error.message} ${error.hint}`).toMatch(new RegExp(`tried again at 2.*service.${which}`));
+      expect(`${error.message} ${error.hint}`).toMatch(new RegExp(`tried again after 2.*service.${which}`));
     }
     expect(service.takeRequests()).toStrictEqual([]);
     expect(credentialEvents(mirror).filter((event) => event.startsWith('refused'))).toStrictEqual([

@@ -6,6 +6,7 @@ import { targetStatus } from '../../../support/report.ts';
 
 const TARGET = targetStatus({
   state: 'quarantined',
+  nextAttemptAtMs: 0,
   failure: failure({ code: 'publish.refused', action: 'quarantine', message: 'refused' }),
   drift: { added: 0, missing: 0, modified: 1, first: 'b.xlsx', sinceMs: 2 },
 });
@@ -84,7 +85,9 @@ describe('the head of a status', () => {
 
 it('a changed tree is shown together with the failure that prevents its repair', () => {
   const text = describeStatus({ ...REPORT, targets: [TARGET] });
-  expect(String(text)).toMatch(/^ {2}quarantined; publish\.refused: refused.*someone changed it: .*b\.xlsx/m);
+  expect(String(text)).toMatch(
+    /^ {2}quarantined; publish\.refused: refused; tried again after \d.*someone changed it: .*b\.xlsx/m,
+  );
 });
 
 it('fits a terminal, and shows the running process, counts by state and filters without a match', () => {

@@ -102,7 +102,7 @@ describe('a keyring', () => {
     keyring(['a', 'c'], keyMemory).ring.admit(false);
     keyring(['a'], keyMemory).ring.admit(false);
     const other = keyring(['b', 'a'], keyMemory);
-    expect(() => other.ring.admit(false)).toThrow('which is tried again at 2');
+    expect(() => other.ring.admit(false)).toThrow('which is tried again after 2');
     expect(other.changes).toMatchObject([{ kind: 'refused', generation: 'current' }]);
   });
 
