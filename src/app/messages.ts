@@ -14,7 +14,7 @@ import { escaped, type TerminalText } from '../lib/text/terminal-text.ts';
 export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
   switch (subject) {
     case 'target':
-      return `it is one of ${deletions} of ${counted(of, 'target')} that are gone from the service at once`;
+      return `the service no longer has it: ${deletions} of ${counted(of, 'target')} gone at once`;
     case 'restored':
       return 'it is gone from the service, and was restored from the history';
     case 'files':
@@ -28,7 +28,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
 
 /** An approval that is on record, as a clause. */
 export function approvalSentence({ approvedBy, approvedAtMs, isByWord }: ApprovalMark): string {
-  return `approved by ${approvedBy}${isByWord ? ' (the name that the command gave)' : ''} at ${utcTime(approvedAtMs)}`;
+  return `approved by ${approvedBy}${isByWord ? ', as the command says,' : ''} at ${utcTime(approvedAtMs)}`;
 }
 
 /** How many of the files that would go are named in a sentence. */

@@ -110,9 +110,7 @@ describe('a command next to a daemon, without keys', () => {
       stderr: written('would delete 8 of its 10 files'),
     });
     expect((await on('poll', '--wait')).exitCode).toBe(0);
-    expect((await on('log', 'A/main')).stdout).toMatch(
-      /approved by \S.* \(the name that the command gave\) at 20/,
-    );
+    expect((await on('log', 'A/main')).stdout).toMatch(/approved by \S.*, as the command says, at 20/);
     expect(await on('approve', '--all')).toMatchObject({
       exitCode: 0,
       stdout: written('nothing to approve'),

@@ -197,7 +197,7 @@ function describeSelection({ selection }: StoredPass): string[] {
 function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: number) => string): string {
   if (lastPass === null && holder?.isAlive === true) return 'No pass has finished yet.';
   if (lastPass === null)
-    return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` one after the other.`;
+    return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` makes them on the schedule.`;
   const { startedAtMs, failure, summary } = lastPass;
   const when = `Last pass: ${utcTime(startedAtMs)} (${ago(startedAtMs)})`;
   if (failure !== null) return `${when}, failed: ${failure.code}: ${withHint(failure)}`;

@@ -55,7 +55,7 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
   return linesOf(
     ![plainState(state), 'stale'].includes(state) && state,
     isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
-    failure !== null && `${failure.code}: ${oneLine(failure.message)}`,
+    failure !== null && `${failure.code}: ${oneLine(failure.message).replace(/\.$/, '')}`,
     failure !== null && next !== null && `tried again after ${utcTime(next)}`,
     drift !== null && `someone changed it: ${driftSentence(drift)}`,
     held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,

@@ -75,7 +75,7 @@ function describeTarget(explanation: Explanation): TerminalText {
       '',
       record.decisions.length === 0
         ? 'No decision is on record.'
-        : 'Decisions, the latest first, and since when each was taken:',
+        : 'Decisions, the latest first, each with the time when it was first taken:',
       record.decisions.map(
         ({ firstAtMs, kind, reason, result }) => `  ${timeOf(firstAtMs)}  ${kind} (${reason}): ${result}`,
       ),

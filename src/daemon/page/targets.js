@@ -177,7 +177,7 @@ export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedA
 export function heldClause({ subject, deletions, of }) {
   switch (subject) {
     case 'target':
-      return `it is one of ${numberText(deletions)} of ${counted(of, 'target')} that are gone from the service at once`;
+      return `the service no longer has it: ${numberText(deletions)} of ${counted(of, 'target')} gone at once`;
     case 'restored':
       return 'it is gone from the service, and was restored from the history';
     case 'files':

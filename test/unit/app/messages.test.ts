@@ -247,6 +247,19 @@ describe('the sentence of an event', () => {
 
   it.each<[string, MirrorEvent, string]>([
     [
+      'a target that is gone and held',
+      {
+        name: 'deletion.held',
+        target: 'A/main',
+        subject: 'target',
+        deletions: 1,
+        of: 3,
+        digest: null,
+        first: [],
+      },
+      "A/main: held, because the service no longer has it: 1 of 3 targets gone at once. If it is to go: workbook-mirror approve 'A/main'",
+    ],
+    [
       'a pull that changed nothing',
       { name: 'target.pulled', ...PULLED, method: 'none' },
       'Accounting/main: no file changed (versions-changed, 12.3 kB in 1.4 s)',

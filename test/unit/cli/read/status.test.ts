@@ -7,7 +7,7 @@ import { targetStatus } from '../../../support/report.ts';
 const TARGET = targetStatus({
   state: 'quarantined',
   nextAttemptAtMs: 0,
-  failure: failure({ code: 'publish.refused', action: 'quarantine', message: 'refused' }),
+  failure: failure({ code: 'publish.refused', action: 'quarantine', message: 'refused.' }),
   drift: { added: 0, missing: 0, modified: 1, first: 'b.xlsx', sinceMs: 2 },
 });
 
