@@ -214,10 +214,12 @@ function expectation(report: VerifyReport): string {
 function adviceOf(report: VerifyReport): string[] {
   const { mirrored, lost, inventory, strays } = report;
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
+  const isAdded = report.targets.some((each) => each.differences.some(({ kind }) => kind === 'added'));
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const repair = `\`${ownCommand('verify --repair')}\``;
   return linesOf(
-    needsPull && `${repair} repairs it; what the history does not have is downloaded.`,
+    needsPull &&
+      `${repair} repairs it${isAdded ? ', and deletes everything shown as added' : ''}; what the history does not have is downloaded.`,
     lost.length > 0 && `The next pass, or ${repair}, pulls lost targets again.`,
     inventory === 'damaged' && `The next pass writes the inventory again, and so does ${repair}.`,
     inventory === 'missing' &&
@@ -228,7 +230,7 @@ function adviceOf(report: VerifyReport): string[] {
       !hasExpected(report) &&
       'Name the folder that holds mirror/ and manifests/; `--expect 0` accepts an empty one.',
     strays.length > 0 &&
-      'workbook-mirror does not touch files that no manifest lists: move them out of mirror/ if they are not needed there.',
+      'workbook-mirror does not touch files outside the published trees: move them out of mirror/ if they are not needed there.',
   );
 }
 

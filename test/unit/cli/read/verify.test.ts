@@ -57,7 +57,7 @@ describe('the report of a verification', () => {
         'Texts/main is gone: there is no folder mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        '`workbook-mirror verify --repair` repairs it; what the history does not have is downloaded.',
+        '`workbook-mirror verify --repair` repairs it, and deletes everything shown as added; what the history does not have is downloaded.',
       ].join('\n'),
     );
   });
@@ -69,6 +69,11 @@ describe('the report of a verification', () => {
   ])('says that there are no trees if %j are expected', (expected, first) => {
     const nothing = report({ selected: 0, targets: [], mirrored: 0, expected });
     expect(String(describeVerification(nothing)).split('\n')[0]).toBe(first);
+  });
+
+  it('promises to leave alone only what is outside the published trees', () => {
+    const text = String(describeVerification(report({ strays: [{ path: 'notes.txt', entry: 'file' }] })));
+    expect(text).toContain('does not touch files outside the published trees');
   });
 
   it('gives no advice during a repair', () => {
