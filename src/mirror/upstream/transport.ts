@@ -79,7 +79,7 @@ const LIST_CONNECTIONS = 2;
 
 /** The connection to the service: one origin, pooled connections, retries. */
 export class Transport {
-  /** The base address, without anything secret. */
+  /** The base address, without anything secret, and without a slash at its end. */
   readonly address: string;
   readonly limits: AnswerLimits;
   readonly #options: TransportOptions;
@@ -94,7 +94,7 @@ export class Transport {
     const { timeoutMs, connections } = options;
     this.#options = options;
     this.#base = new URL(options.baseUrl);
-    this.address = this.#base.origin + this.#base.pathname;
+    this.address = options.baseUrl;
     this.limits = { ...options, maxAnswerBytes: MAX_ANSWER_BYTES };
     this.#keyring = new Keyring(options);
     this.#contents = createConnections(this.#base.origin, timeoutMs, connections);

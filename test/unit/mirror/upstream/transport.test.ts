@@ -6,12 +6,23 @@ import {
   type PauseMemory,
   RETRIES,
   retryDelayMs,
+  Transport,
   waitOut,
 } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { HOUR_MS, NOW_MS } from '../../../support/builders.ts';
 
 const URL_OF_LIST = new URL('https://service.example/api/repos');
+
+it.each(['https://service.example', 'https://service.example/api'])(
+  'the address %s gets no slash, as messages append a path to it',
+  async (baseUrl) => {
+    const options = { timeoutMs: 1000, connections: 1, pause: {}, keys: () => [], keyMemory: {} };
+    const transport = new Transport({ ...options, baseUrl });
+    expect(transport.address).toBe(baseUrl);
+    await transport.close();
+  },
+);
 
 describe('a request that failed', () => {
   const broken = new MirrorError('contents.interrupted', 'It broke off.');
