@@ -164,13 +164,13 @@ function splitList(text: string): string[] {
  *
  * @param layers the strongest first
  * @param needs the required parts; none is reported as missing if a layer is incomplete
- * @param advice sentences for people, for a missing setting
+ * @param adviceOn returns sentences for people, about the missing settings
  * @throws SettingsError `settings.invalid`, with all problems
  */
 export function resolveSettings<const T extends readonly Need[]>(
   layers: readonly Layer[],
   needs: T,
-  advice = '',
+  adviceOn: (missing: readonly SettingProblem[]) => string = () => '',
 ): Resolution<T> {
   const whole = strongest(layers);
   const { values, problems } = whole;
@@ -179,7 +179,7 @@ export function resolveSettings<const T extends readonly Need[]>(
   const known = problems.length;
   if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs);
   if (data === undefined || problems.length > 0)
-    throw new SettingsError(problems, problems.length > known ? advice : '');
+    throw new SettingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
   if (!hasNeeds(data, needs)) throw new TypeError('a setting is missing that was not missed');
   return { settings: data, sources: sourcesOf(values) };
 }

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
-import { CONFIG_VARIABLE } from './descriptors.ts';
+import { CONFIG_VARIABLE, fileSettingOf } from './descriptors.ts';
 import { failed, fileLayer } from './file.ts';
 import type { Need } from './kinds.ts';
 import {
@@ -13,7 +13,7 @@ import {
   type Resolution,
   resolveSettings,
 } from './layers.ts';
-import type { SettingSource } from './problems.ts';
+import { type SettingProblem, type SettingSource, UNIT_SECRETS } from './problems.ts';
 
 /** The settings file that is read by default. */
 export const DEFAULT_CONFIG_FILE = '/etc/workbook-mirror/config.yaml';
@@ -54,9 +54,12 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     ...(file === undefined ? [] : [file]),
     credentialLayer(env['CREDENTIALS_DIRECTORY']),
   ];
-  const advice = file === undefined ? noFileAdvice(choice.path, cwd) : '';
+  const adviceOn = (missing: readonly SettingProblem[]): string => {
+    if (file === undefined) return noFileAdvice(choice.path, cwd);
+    return missing.some(({ setting = '' }) => fileSettingOf(setting) !== undefined) ? UNIT_SECRETS : '';
+  };
   const configFile = file === undefined ? undefined : choice.path;
-  return { ...resolveSettings(layers, needs, advice), configFile };
+  return { ...resolveSettings(layers, needs, adviceOn), configFile };
 }
 
 interface FileChoice {

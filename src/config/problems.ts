@@ -12,6 +12,10 @@ export interface SettingSource {
 /** The source of a setting that was not given. */
 export const DEFAULT_SOURCE: SettingSource = { kind: 'default', detail: '' };
 
+/** The hint about a missing secret that the daemon has. */
+export const UNIT_SECRETS =
+  'A credential that only the systemd unit of the daemon has is not known here: run the command by systemd-run with the same LoadCredential=, as `workbook-mirror help systemd` shows.';
+
 /** One problem with the settings. It never holds a secret's value. */
 export interface SettingProblem {
   /** The dotted name; undefined if the problem is not about one setting, for example a file that is not YAML. */

@@ -8,6 +8,7 @@ import { refuseMissing } from '../../app/open-reader.ts';
 import { changedFiles, changeLines, toldTree } from '../../app/published-changes.ts';
 import { targetNamed, unknownName } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
+import { UNIT_SECRETS } from '../../config/problems.ts';
 import { secretsOf } from '../../config/secret.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { ANSWER_TIMEOUT_MS } from '../../daemon/hooks/hooks.ts';
@@ -177,7 +178,7 @@ function failureOf(error: unknown): HookTest['failure'] {
 
 function notSet(name: string): MirrorError {
   return new MirrorError('settings.invalid', `${name} is not set: there is nothing to test.`, {
-    hint: `Give the settings of the daemon, with --config. A credential that only its systemd unit has is not known here: run the command by systemd-run with the same LoadCredential=, as \`workbook-mirror help systemd\` shows.`,
+    hint: `Give the settings of the daemon, with --config. ${UNIT_SECRETS}`,
   });
 }
 

@@ -257,6 +257,16 @@ describe('problems', () => {
     expect(exitCodeOf(error)).toBe(2);
   });
 
+  it('name the unit if a key is missing from the settings file: it may have the key as a credential', () => {
+    const configFile = put('c.yaml', 'directory: /d\n');
+    const hint = 'run the command by systemd-run with the same LoadCredential=';
+    const needs = ['service'] as const;
+    expect(errorOf({ configFile, needs })?.hint).toContain(hint);
+    const env = { WORKBOOK_MIRROR_SERVICE_API_KEY: 'key' };
+    expect(errorOf({ configFile, env, needs })?.hint).not.toContain(hint);
+    expect(errorOf({ needs })?.hint).not.toContain(hint);
+  });
+
   it.each([
     ['standby', ['', 'yes', 'True', '1', 'off']],
     ['concurrency', ['', '0', '65', '1.5', '1e1', '+1', ' 1', 'x', '99999999999999999999']],
