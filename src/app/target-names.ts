@@ -1,4 +1,4 @@
-import { relative, resolve } from 'node:path';
+import { isAbsolute, relative, resolve } from 'node:path';
 
 import { anyOf, isPattern } from '../config/selection.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
@@ -16,15 +16,17 @@ export interface SeveralTargets {
 }
 
 /**
- * The path below `mirror/` that a person means: a path on disk, absolute or relative, one that begins with
- * `mirror/` or `history/`, or the path itself.
+ * The path below `mirror/` that a person means: a name, perhaps after `mirror/` or `history/`, or a path on disk. A name comes first:
+ * the folder of the shell does not change its meaning.
  * @param mirror the folder `mirror/`
+ * @param isMeant whether something known has a path
  */
-export function namedPath(asked: string, mirror: string): string {
+export function namedPath(asked: string, mirror: string, isMeant: (path: string) => boolean): string {
+  const name = asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '').replace(/\/+$/, '');
   const onDisk = resolve(asked);
-  const isOnDisk = onDisk.startsWith(`${mirror}/`);
-  const path = isOnDisk ? relative(mirror, onDisk) : asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
-  return path.replace(/\/+$/, '');
+  if (!onDisk.startsWith(`${mirror}/`)) return name;
+  const path = relative(mirror, onDisk);
+  return isAbsolute(asked) || (!isMeant(name) && isMeant(path)) ? path : name;
 }
 
 /** The path of a target in its readable form: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */
@@ -41,25 +43,42 @@ function decoded(segment: string): string {
   }
 }
 
+/** The targets with a name, or, if there are none, the branches of the repository with that name. */
+function targetsOf(path: string, paths: readonly string[]): readonly string[] {
+  if (paths.includes(path)) return [path];
+  const name = path.normalize('NFC');
+  const same = paths.filter((each) => writtenName(each) === name);
+  if (same.length > 0) return same;
+  return paths.filter((each) => {
+    const repository = each.slice(0, each.lastIndexOf('/'));
+    return repository === path || writtenName(repository) === name;
+  });
+}
+
+/** The targets that a pattern matches, by their path or written name; none for a name. */
+function matchesOf(path: string, paths: readonly string[]): readonly string[] {
+  if (!isPattern(path)) return [];
+  const fits = anyOf([path.normalize('NFC')]);
+  return paths.filter((each) => fits(each) || fits(writtenName(each)));
+}
+
+/** As {@link namedPath}, for a name or pattern of targets. */
+export function targetPath(asked: string, mirror: string, paths: readonly string[]): string {
+  return namedPath(asked, mirror, (path) => [targetsOf, matchesOf].some((of) => of(path, paths).length > 0));
+}
+
 /**
  * Finds the target that a person means, by its path, by its path on disk, or by its readable form. The path itself comes first.
  * @param known paths of targets, below `mirror/`
  * @returns the path; the given one if there is no such target
  */
 export function findTarget(asked: string, mirror: string, known: Iterable<string>): string | SeveralTargets {
-  const path = namedPath(asked, mirror);
   const paths = [...new Set(known)].sort();
-  if (paths.includes(path)) return path;
-  const name = path.normalize('NFC');
-  const same = paths.filter((each) => writtenName(each) === name);
-  const [only] = same;
-  if (only !== undefined)
-    return same.length === 1 ? only : { name: asked, isRepository: false, targets: same };
-  const branches = paths.filter((each) => {
-    const repository = each.slice(0, each.lastIndexOf('/'));
-    return repository === path || writtenName(repository) === name;
-  });
-  return branches.length === 0 ? path : { name: asked, isRepository: true, targets: branches };
+  const path = targetPath(asked, mirror, paths);
+  const targets = targetsOf(path, paths);
+  const [only = path] = targets;
+  const isRepository = only !== path && writtenName(only) !== path.normalize('NFC');
+  return targets.length > 1 || isRepository ? { name: asked, isRepository, targets } : only;
 }
 
 /**
@@ -91,8 +110,7 @@ export function findTargets(
   const found = asked.flatMap((name) => {
     const path = targetNamed(name, mirror, paths);
     if (isKnown.has(path)) return [path];
-    const fits = isPattern(path) ? anyOf([path.normalize('NFC')]) : () => false;
-    const fitting = paths.filter((each) => fits(each) || fits(writtenName(each)));
+    const fitting = matchesOf(path, paths);
     return fitting.length > 0 ? fitting : unknown(path, paths);
   });
   return [...new Set(found)];

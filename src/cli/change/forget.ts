@@ -13,9 +13,10 @@ import { namesOf } from './poll.ts';
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {
   const { yes }: { yes?: true } = command.opts();
-  const names = namesOf(command);
+  const runners = await taskRunners(command, false);
+  const names = await namesOf(command);
   const parts = await Promise.all(
-    (await taskRunners(command, false)).map(async (runner) => ({
+    runners.map(async (runner) => ({
       runner,
       targets: await runner.run('forgettable', { targets: names }),
     })),

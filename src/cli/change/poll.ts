@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 
 import { describeEvent } from '../../app/messages.ts';
-import { namedPath } from '../../app/target-names.ts';
+import { targetPath } from '../../app/target-names.ts';
 import type { PassOutcome } from '../../app/tasks/task.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { type TaskRunner, taskRunners, worstOf } from '../frame/task-runners.ts';
@@ -26,14 +27,16 @@ export async function runRetry(command: Command): Promise<Outcome> {
   });
 }
 
-/** The targets that a command names; paths on disk become paths below `mirror/`. */
-export function namesOf(command: Command): readonly string[] {
-  const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  return command.args.map((name) => namedPath(name, mirror));
+/** The targets that a command names; paths on disk become paths below `mirror/`, because a daemon works in another folder. */
+export async function namesOf(command: Command): Promise<readonly string[]> {
+  const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  const known = command.args.length === 0 ? [] : await manifestPaths(layout);
+  return command.args.map((name) => targetPath(name, layout.mirror, known));
 }
 
 async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
-  const passes = await askForPasses(await taskRunners(command, false), namesOf(command), wait);
+  const runners = await taskRunners(command, false);
+  const passes = await askForPasses(runners, await namesOf(command), wait);
   const text = describePasses(passes);
   return {
     data: { passes },

@@ -22,13 +22,13 @@ import { askForPasses, namesOf } from './poll.ts';
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
   const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
-  const names = namesOf(command);
-  if (names.length > 0 && allowFailed === true)
+  if (command.args.length > 0 && allowFailed === true)
     throw new MirrorError(
       'usage.invalid',
       '--allow-failed is about all targets: name none, or leave it out.',
     );
   const daemons = await daemonsOf(command);
+  const names = await namesOf(command);
   const outcomes =
     daemons.length > 0
       ? await syncBeside(command, daemons, names)

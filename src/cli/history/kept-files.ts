@@ -114,8 +114,9 @@ export function chooseFiles(
 /** The possible meanings of a given path: within the tree, on disk, or below `mirror/`. */
 function readingsOf(asked: string, target: string, mirror: string): string[] {
   const within = asked.replace(/^(?:\.\/)+/, '').replace(/\/+$/, '');
-  const named = namedPath(asked, mirror);
-  return named.startsWith(`${target}/`) ? [within, named.slice(target.length + 1)] : [within];
+  const isBelow = (path: string): boolean => path.startsWith(`${target}/`);
+  const named = namedPath(asked, mirror, isBelow);
+  return isBelow(named) ? [within, named.slice(target.length + 1)] : [within];
 }
 
 /** The error for a path that a state lacks, with its nearest path or with the state that has the path. */

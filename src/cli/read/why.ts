@@ -6,6 +6,7 @@ import { nextRunsMs } from '../../app/schedule.ts';
 import {
   findTarget,
   firstOf,
+  namedPath,
   severalSentence,
   type SeveralTargets,
   unknownName,
@@ -215,7 +216,7 @@ export function why(
       isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
       passFailure: (await unlessStateFails(reader.state.lastPass(), null))?.failure ?? null,
     };
-    const path = withTarget(found, known);
+    const path = known.includes(found) ? found : filePath(asked, layout.mirror, known);
     const exact = await explain(targets, reader.store, path);
     if (exact !== null) return { ...exact, ...when };
     const places = await placesOf(layout, published, path);
@@ -234,12 +235,16 @@ export function why(
   });
 }
 
-/** A path with the real name of its target, if exactly one target is written like the beginning of the path. */
-function withTarget(path: string, targets: readonly string[]): string {
-  if (targets.some((target) => `${path}/`.startsWith(`${target}/`))) return path;
-  const name = path.normalize('NFC');
-  const [only, ...others] = targets.filter((target) => name.startsWith(`${writtenName(target)}/`));
-  return only === undefined || others.length > 0 ? path : `${only}${name.slice(writtenName(only).length)}`;
+/** The path of a file that a person means, with the real name of its target if exactly one target is written so. */
+function filePath(asked: string, mirror: string, targets: readonly string[]): string {
+  const isBelow = (path: string, target: string): boolean => `${path}/`.startsWith(`${target}/`);
+  const writtenIn = (path: string): string[] =>
+    targets.filter((target) => isBelow(path.normalize('NFC'), writtenName(target)));
+  const isIn = (path: string): boolean => targets.some((target) => isBelow(path, target));
+  const path = namedPath(asked, mirror, (each) => isIn(each) || writtenIn(each).length > 0);
+  const [only, ...others] = isIn(path) ? [] : writtenIn(path);
+  if (only === undefined || others.length > 0) return path;
+  return `${only}${path.normalize('NFC').slice(writtenName(only).length)}`;
 }
 
 /** Explains the target of a path below `mirror/`, and the file at the path; null if no target contains it. */

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 
@@ -41,6 +41,28 @@ describe('a target may be named as people write it', () => {
       'Accounting/feature%2Fq3 cannot be forgotten',
     );
   });
+});
+
+it('a name means the same target in every folder of the shell, and a path on disk the target there', async () => {
+  const { run, tree } = await mirrored();
+  const folder = vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
+  onTestFinished(() => folder.mockRestore());
+  const name = 'Accounting/feature/q3';
+  for (const command of ['why', 'log', 'plan', 'status', 'verify', 'poll', 'sync'])
+    expect(await run(command, name), command).toMatchObject({ exitCode: 0 });
+  expect((await run('forget', '--yes', name)).stderr).toContain(
+    'Accounting/feature%2Fq3 cannot be forgotten',
+  );
+  expect((await run('approve', '--yes', name)).stderr).toContain('No deletion is held at');
+  expect((await run('diff', name)).stderr).toContain('no state of Accounting/feature%2Fq3 before');
+  expect((await run('why', name)).stdout).toContain('Accounting/feature%2Fq3 is fresh.');
+  expect((await run('why', `${name}/only.xlsx`)).stdout).toContain('only.xlsx: 2 bytes');
+  expect((await run('why', 'plan.xlsx')).stdout).toContain('Accounting/main is fresh.');
+  expect(targetsIn((await run('status', '--json', '../feature*')).stdout)).toEqual([
+    'Accounting/feature%2Fq3',
+  ]);
+  expect(targetsIn((await run('status', '--json', 'Sales/*')).stdout)).toEqual(['Sales/main']);
+  expect(targetsIn((await run('sync', '--json', '.')).stdout)).toEqual(['Accounting/main']);
 });
 
 describe('a name of several targets', () => {
