@@ -5,27 +5,38 @@ import type { PassOutcome, TaskWork } from './task.ts';
 
 /**
  * Has a pass made now.
- * @param request.targets names of targets to try and repair, even if they wait; all if omitted
+ * @param request.targets names of targets to try and repair, even if they wait; all if omitted. A name without a known target waits
+ *   for the pass, which may find that target.
  * @returns its result; null if the command does not wait
- * @throws MirrorError `target.unknown` for a name that several targets have and a pattern that fits none, `directory.unusable`, `disk.*`
+ * @throws MirrorError `target.unknown` for a name that several targets have, or none even after the pass, and for a pattern that fits
+ *   none; `directory.unusable`, `disk.*`
  */
 export async function poll(
   work: TaskWork,
   { targets, wait }: { readonly targets?: readonly string[] | undefined; readonly wait: boolean },
 ): Promise<{ readonly outcome: PassOutcome | null }> {
   await refuseMissing(work.settings.ofDirectory().directory);
-  const paths = targets === undefined ? null : await pathsOf(targets, work);
-  const outcome = work.makePass(paths, (event) => work.report({ event }));
-  if (wait) return { outcome: await outcome };
-  outcome.catch(() => {});
-  return { outcome: null };
+  const found = await pathsOf(targets ?? [], work);
+  const pass = work.makePass(targets === undefined ? null : found.paths, (event) => work.report({ event }));
+  if (!wait && found.unknown.length === 0) {
+    pass.catch(() => {});
+    return { outcome: null };
+  }
+  const outcome = await pass;
+  const { unknown, known } = await pathsOf(found.unknown, work);
+  const [missing] = unknown;
+  if (missing !== undefined && outcome.failure === null) noTarget(missing, known);
+  return { outcome };
 }
 
-/** The paths of targets that a pass is about. @throws MirrorError as {@link poll} */
+/**
+ * The paths of targets that a pass is about; `unknown` are those that a pass may find. Other instances may have unknown targets.
+ * @throws MirrorError as {@link poll}
+ */
 export function pathsOf(
   names: readonly string[],
   { settings, report }: Pick<TaskWork, 'settings' | 'report'>,
-): Promise<readonly string[]> {
+) {
   const ofDirectory = settings.ofDirectory();
   return withReader(
     ofDirectory,
@@ -34,10 +45,14 @@ export function pathsOf(
       const { statuses } = await readTargets(ofDirectory, reader);
       const known = statuses.map(({ target }) => target);
       const { shard, layout } = reader.store;
-      return findTargets(names, layout.mirror, known, (name) =>
-        // A target may be new, or another instance's.
-        isPattern(name) && shard === null ? noTarget(name, known) : [name],
-      );
+      const unknown: string[] = [];
+      const paths = findTargets(names, layout.mirror, known, (name) => {
+        if (shard !== null) return [name];
+        if (isPattern(name)) noTarget(name, known);
+        unknown.push(name);
+        return [name];
+      });
+      return { paths, unknown, known };
     },
   );
 }

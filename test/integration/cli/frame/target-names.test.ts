@@ -172,3 +172,16 @@ it('sync refuses a name of several targets before the pass, and succeeds for one
     targets: [{ target: 'Sales/main', outcome: 'retired' }],
   });
 });
+
+it.each(['poll', 'retry'])(
+  '%s takes a target that its pass finds, and refuses an unknown name',
+  async (name) => {
+    const { run, service } = await mirrored();
+    service.addRepository('New', { 'plan.xlsx': 'n' });
+    expect(await run(name, 'New/main')).toMatchObject({ exitCode: 0 });
+    const refused = await run(name, 'Salse/main');
+    expect(refused).toMatchObject({ exitCode: 2 });
+    expect(refused.stderr).toContain('No target is named "Salse/main".');
+    expect(refused.stderr).toContain('The nearest is Sales/main.');
+  },
+);
