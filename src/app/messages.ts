@@ -127,7 +127,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
   },
   'credentials.refused': (event) =>
-    `the service refuses every key of service.${event.credential}; tried again after ${utcTime(event.nextAttemptAtMs)}, or as soon as a key changes`,
+    `the service refuses every key of service.${event.credential}; tried again after ${utcTime(event.nextAttemptAtMs)}, or as soon as a key file changes; after a new systemd credential, restart: systemctl restart workbook-mirror`,
   'credentials.accepted': (event) =>
     event.key === 1
       ? `the service accepts the key of service.${event.credential}`

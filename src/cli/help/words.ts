@@ -29,7 +29,8 @@ const ERRORS: Readonly<Record<ErrorCode, string>> = {
   'directory.replaced':
     'Another directory is in the place of the one that the daemon opened. Check the mount.',
   'daemon.absent': 'No daemon runs in the directory, or it ended before it answered.',
-  'credentials.refused': 'The service refuses all keys of a setting. Put a new key into its file.',
+  'credentials.refused':
+    'The service refuses all keys of a setting. Put a new key into its file. After a new systemd credential, restart: `systemctl restart workbook-mirror`.',
   'service.unreachable': 'No connection to the service. Check address, network, proxy and certificate.',
   'service.timeout': 'The service did not answer in time (`service.timeout`).',
   'service.busy': 'The service asks for fewer requests (429, 503).',
@@ -121,7 +122,7 @@ const EVENTS: Readonly<Record<EventName, string>> = {
     'The file system lacks something, so readers may see a tree between two states. Use `publish: link`.',
   'publish.sweep_failed': 'Replaced trees cannot be deleted. The next pass tries again.',
   'service.retry': 'A request is repeated.',
-  'credentials.refused': 'The service refuses all keys of a setting. Put a new key into its file.',
+  'credentials.refused': 'The service refuses all keys of a setting.',
   'credentials.accepted': 'The service accepts a key, with its position in the file.',
   'settings.reloaded': 'SIGHUP: the changed settings are in force.',
   'settings.refused': 'SIGHUP: the new settings are wrong, and the old ones stay. `config check` says why.',

@@ -49,7 +49,7 @@ function daemonProblems({ liveness, live, readiness }) {
     if (state !== 'refused') continue;
     const title = `The service refuses the ${CREDENTIAL_NAMES[kind]}`;
     const text = 'It was revoked or mistyped, or has no permission to read.';
-    const hint = `Check service.${kind}; a new key in the file is used automatically.`;
+    const hint = `Check service.${kind}; a new key in the file is used automatically. After a new systemd credential, restart: systemctl restart workbook-mirror`;
     problems.push({ tone: 'bad', title, text, nextAtMs, hint });
   }
   const failure = live.passes.at(-1)?.failure ?? null;

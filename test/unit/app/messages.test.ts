@@ -165,7 +165,7 @@ const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], st
   ],
   'credentials.refused': [
     { credential: 'apiKey', nextAttemptAtMs: NOW_MS },
-    'the service refuses every key of service.apiKey; tried again after 2025-06-02T10:00:00Z, or as soon as a key changes',
+    'the service refuses every key of service.apiKey; tried again after 2025-06-02T10:00:00Z, or as soon as a key file changes; after a new systemd credential, restart: systemctl restart workbook-mirror',
   ],
   'credentials.accepted': [
     { credential: 'apiToken', key: 2 },

@@ -140,6 +140,11 @@ describe('the list of problems', () => {
     ]);
   });
 
+  it('says when a new key needs a restart', () => {
+    const report = ordinaryReport({ live: { credentials: { apiKey: REFUSED, apiToken: ACCEPTED } } });
+    expect(problemsOf(report)[0]?.hint).toContain('After a new systemd credential, restart');
+  });
+
   it('has one problem for targets with the same cause, and shows them', () => {
     const targets = ['a', 'b', 'c'].map((repository) => failingTarget({ repository }));
     const [problem] = problemsOf(ordinaryReport({ targets }));

@@ -115,6 +115,7 @@ describe('a keyring', () => {
     keys.pop();
     expect(JSON.stringify([keyMemory, [...(keyMemory.accepted ?? [])]])).not.toContain('s3cret');
     expect(`${error.message} ${error.hint}`).not.toContain('s3cret');
+    expect(error.hint).toContain('After a new systemd credential, restart');
     expect(ring.values()).toEqual(['s3cret-1', 's3cret-2']);
   });
 });
