@@ -13,7 +13,8 @@ import { onTerminal } from '../support/terminal.ts';
 async function prepare() {
   const service = await FakeService.start({});
   onTestFinished(() => service.close());
-  service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  service.write(repository, 'other', 'a.xlsx', 'a');
   const folder = await temporaryFolder();
   const config = join(folder, 'settings/config.yaml');
   return { service, folder, config, keyFile: join(folder, 'settings/config.api-key') };
@@ -46,7 +47,8 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     expect(text).toContain(`The API is at ${service.baseUrl}`);
     expect(text).toContain('refuses the personal API key');
     expect(text).toContain('as of a header');
-    expect(text).toContain('lists 1 repository, v1 2 workbooks.');
+    expect(text).toContain('The current API lists 1 repository.');
+    expect(text).toContain('v1 lists 3 workbooks.');
     expect(text).toContain('other holds no mirror yet, but "report.txt"');
     expect(text).toContain(`workbook-mirror run --config ${config}`);
     expect(await readFile(keyFile, 'utf8')).toBe(`${API_KEY}\n`);
@@ -117,9 +119,12 @@ describe('init --yes', () => {
     const { service, folder, config } = await prepare();
     service.knobs.repositoriesPath = '/repositories';
     await writeFile(join(folder, 'key'), API_KEY, { mode: 0o600 });
+    await writeFile(join(folder, 'token'), API_TOKEN, { mode: 0o600 });
     const flags = ['--service-base-url', service.origin, '--service-api-key-file', join(folder, 'key')];
+    flags.push('--service-api-token-file', join(folder, 'token'));
     const made = await run(['init', '--yes', '--config', config, '--directory', join(folder, 'm'), ...flags]);
     expect(made, made.stderr).toMatchObject({ exitCode: 0 });
+    expect(made.stderr.match(/\d+ (?:repositor|workbook)/g)).toEqual(['1 repositor', '3 workbook']);
     const checked = await run(['config', 'check', '--online', '--config', config]);
     expect(checked, checked.stdout).toMatchObject({ exitCode: 0 });
   });

@@ -15,6 +15,7 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
+import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import { askForList } from '../settings/list-answer.ts';
 
 /** Sets a value as if a flag had given it. */
@@ -47,19 +48,30 @@ export async function findApi(layer: Layer): Promise<string> {
   throw new MirrorError('service.not_found', ['The API of the service does not answer:', ...found], { hint });
 }
 
-/** Tries the keys, and counts what they list. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
-export async function tryKeys(layer: Layer): Promise<string> {
-  const settings = settingsIn(layer, ['service']);
-  const client = connect(settings, { form: null }, () => {});
-  const { signal } = new AbortController();
-  try {
+/** Tries the API key, and counts what it lists. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
+export function tryKey(layer: Layer): Promise<string> {
+  return withService(layer, async (client, signal) => {
     const { repositories } = await client.repositories(signal);
-    const current = `The current API lists ${counted(repositories.length, 'repository', 'repositories')}`;
-    if (settings.service.apiToken === undefined) return `${current}.`;
+    return `The current API lists ${counted(repositories.length, 'repository', 'repositories')}.`;
+  });
+}
+
+/** Tries the API token, and counts what it lists. @throws MirrorError as {@link tryKey}, and `listing.inconsistent` */
+export function tryToken(layer: Layer): Promise<string> {
+  return withService(layer, async (client, signal) => {
     const list = await client.workbooks(signal);
-    if (list === null) return `${current}. There is no v1, so that the token is of no use.`;
-    const workbooks = new Set(list.rows.map(({ repository, path }) => `${repository}/${path}`));
-    return `${current}, v1 ${counted(workbooks.size, 'workbook')}.`;
+    if (list === null) return 'There is no v1, so that the token is of no use.';
+    return `v1 lists ${counted(list.rows.length, 'workbook')}.`;
+  });
+}
+
+async function withService(
+  layer: Layer,
+  ask: (client: ServiceClient, signal: AbortSignal) => Promise<string>,
+): Promise<string> {
+  const client = connect(settingsIn(layer, ['service']), { form: null }, () => {});
+  try {
+    return await ask(client, new AbortController().signal);
   } finally {
     await client.close();
   }

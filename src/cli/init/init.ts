@@ -26,19 +26,19 @@ import { type Outcome, tell, tellError } from '../frame/output.ts';
 import { confirmed, openTerminal, type Terminal } from '../frame/terminal.ts';
 import { INIT_FLAGS } from '../settings/flag-sets.ts';
 import { flagsOf } from '../settings/settings-flags.ts';
-import { findApi, give, settingsIn, tryDirectory, tryKeys } from './checks.ts';
+import { findApi, give, settingsIn, tryDirectory, tryKey, tryToken } from './checks.ts';
 
 /** A setting, its question, and a check that describes its finding, or throws. */
 type Question = readonly [name: string, text: string, check: (layer: Layer) => Promise<string>];
 
 const QUESTIONS: readonly Question[] = [
   ['service.baseUrl', 'Address of the service, as the browser shows it', findApi],
-  ['service.apiKey', 'Personal API key (Access > API Key), not shown', tryKeys],
+  ['service.apiKey', 'Personal API key (Access > API Key), not shown', tryKey],
   [
     'service.apiToken',
     'With a personal API token (Organization > Personal API Token), v1 says which workbooks changed; without,\n' +
       'contents are compared. The token, not shown, or Enter for none',
-    tryKeys,
+    tryToken,
   ],
   ['directory', 'Directory of the mirror', tryDirectory],
 ];
