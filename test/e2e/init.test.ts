@@ -46,6 +46,8 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     for (const secret of [API_KEY, API_TOKEN, 'wrong-key-77']) expect(text).not.toContain(secret);
     expect(text).toContain(`The API is at ${service.baseUrl}`);
     expect(text).toContain('refuses the personal API key');
+    expect(text).toContain('Type another one');
+    expect(text).not.toContain('is read from');
     expect(text).toContain('as of a header');
     expect(text).toContain('The current API lists 1 repository.');
     expect(text).toContain('v1 lists 3 workbooks.');

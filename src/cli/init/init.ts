@@ -43,6 +43,8 @@ const QUESTIONS: readonly Question[] = [
   ['directory', 'Directory of the mirror', tryDirectory],
 ];
 
+const ANOTHER_KEY = 'Type another one: a personal one, no group key.';
+
 const WITHOUT =
   'Give --yes with --service-base-url, --service-api-key-file and, as wanted, --service-api-token-file, --directory, --config.';
 
@@ -129,7 +131,11 @@ async function settle(
       return;
     } catch (error) {
       if (terminal === null || !(error instanceof MirrorError)) throw error;
-      tellError(error);
+      const { code, message } = error;
+      // The usual hint is about a key that is stored.
+      tellError(
+        code === 'credentials.refused' ? new MirrorError(code, message, { hint: ANOTHER_KEY }) : error,
+      );
     }
   }
 }
