@@ -67,7 +67,7 @@ const CAUSES: Readonly<Record<string, (call: FailedCall) => Cause | null>> = {
   EPERM: (call) => notAllowed(call),
   EROFS: ({ paths: [path] }) => ({
     what: `${fileSystemOf(path)} is mounted read-only`,
-    hint: 'Mount it for writing. Linux mounts a disk with errors read-only: look into its log (dmesg). A systemd unit writes only below its StateDirectory= and ReadWritePaths=.',
+    hint: 'A systemd unit may write only below its StateDirectory= and ReadWritePaths=: see `workbook-mirror help systemd`. Elsewhere, mount it for writing; Linux mounts a disk with errors read-only: look into its log (dmesg).',
   }),
   EIO: ({ paths: [path] }) => ({
     what: `the disk of ${fileSystemOf(path)} reports an error`,
