@@ -139,13 +139,21 @@ describe('init --yes', () => {
       mount -t tmpfs none /etc && mount -t tmpfs none /var/lib && mkdir -p /etc/systemd/system && umask 077
       touch /etc/systemd/system/workbook-mirror.service
       $PROGRAM init --yes --service-base-url ${service.origin} --service-api-key-file $D/key || exit
+      rm -r /etc/workbook-mirror /etc/credstore; mkdir -p "$D/50% m/.workbook-mirror"
+      $PROGRAM init --yes --service-base-url ${service.origin} --service-api-key-file $D/key --directory "$D/50% m" > $D/next || exit
+      cat $D/next; grep printf $D/next | sh; cat /etc/systemd/system/workbook-mirror.service.d/directory.conf
       stat -c '%n %a' /etc/workbook-mirror/config.yaml /etc/credstore /etc/credstore/*
       cat /etc/workbook-mirror/config.yaml; cmp $D/key /etc/credstore/workbook-mirror.service-api-key`);
     expect(text).toContain('/etc/workbook-mirror/config.yaml 644\n/etc/credstore 700\n');
     expect(text).toContain('/etc/credstore/workbook-mirror.service-api-key 600\n');
     expect(text).not.toContain('apiKeyFile');
     expect(text).not.toContain(API_KEY);
-    expect(text).toContain('systemctl enable --now workbook-mirror');
+    expect(text).toMatch(/can be made there[^]*Next:\n {2}systemctl enable --now workbook-mirror\n/);
+    expect(text).toContain('A mirror is there');
+    const other = join(folder, '50% m');
+    expect(text).toContain(`  mkdir -p '${other}' && chown -R workbook-mirror: '${other}'\n  printf`);
+    const inUnit = `"${join(folder, '50%% m')}"`;
+    expect(text).toContain(`[Unit]\nRequiresMountsFor=${inUnit}\n[Service]\nReadWritePaths=${inUnit}\n`);
     expect(exitCode).toBe(0);
   });
 });

@@ -82,19 +82,19 @@ export async function tryDirectory(layer: Layer): Promise<string> {
   const { directory, publish, archive } = settingsIn(layer, ['directory']);
   const layout = layoutOf(directory);
   const place = existingAbove(layout.staging);
-  const tryOut = async (): Promise<readonly string[]> => {
-    await refuseForeignDirectory(layout, false);
+  const tryOut = async (): Promise<readonly [boolean, readonly string[]]> => {
+    const isThere = await refuseForeignDirectory(layout, false);
     const trial = await mkdtemp(join(place, '.workbook-mirror-init-'));
     try {
       await makeFolders(layoutOf(trial).staging);
-      return (await limitsOfDirectory(trial, { publish, nameTwins: archive.nameTwins })) ?? [];
+      return [isThere, (await limitsOfDirectory(trial, { publish, nameTwins: archive.nameTwins })) ?? []];
     } finally {
       await rm(trial, { recursive: true, force: true });
     }
   };
-  const limits = await onDisk(`trying out ${directory}`, tryOut, place);
+  const [isThere, limits] = await onDisk(`trying out ${directory}`, tryOut, place);
   const effects = limits.map((limit) => ` Its file system ${limit}.`).join('');
-  return `A mirror can be made there; ${roughSize(roomAt(place)?.freeBytes ?? 0)} are free.${effects}`;
+  return `A mirror ${isThere ? 'is' : 'can be made'} there; ${roughSize(roomAt(place)?.freeBytes ?? 0)} are free.${effects}`;
 }
 
 /** The most folders of a pasted address that may lead to the application. */

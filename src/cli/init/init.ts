@@ -20,7 +20,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
-import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
+import { ownCommand, programOf, quotedWhereNeeded, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type Outcome, tell, tellError } from '../frame/output.ts';
 import { confirmed, openTerminal, type Terminal } from '../frame/terminal.ts';
@@ -77,7 +77,7 @@ export async function runInit(command: Command): Promise<Outcome> {
       if (isSecret && owner !== null) await lchown(path, owner.uid, owner.gid);
     });
   }
-  return { text: () => describeNext(configFile, isForUnit) };
+  return { text: () => describeNext(configFile, isForUnit ? settings.directory : null) };
 }
 
 function isTaken(path: string): boolean {
@@ -149,14 +149,28 @@ function describeFiles(files: readonly NewFile[]): TerminalText {
   return joinLines(['', 'The files:', ...lines, '']);
 }
 
-/** The next commands. */
-function describeNext(configFile: string, isForUnit: boolean): TerminalText {
+/** The next commands. @param ofUnit the directory of the unit that uses the settings; null without a unit */
+function describeNext(configFile: string, ofUnit: string | null): TerminalText {
   const flags = configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
   rememberInvocation({ program: programOf(process.env), diskFlags: flags, passFlags: flags });
-  const next = isForUnit
-    ? ['systemctl enable --now workbook-mirror', ownCommand('status')]
-    : [ownCommand('plan'), ownCommand('run')];
+  const next =
+    ofUnit === null
+      ? [ownCommand('plan'), ownCommand('run')]
+      : [...permitting(ofUnit), 'systemctl enable --now workbook-mirror', ownCommand('status')];
   return joinLines(['Written. Next:', ...next.map((line) => `  ${line}`)]);
+}
+
+/** Commands that let the unit write in the directory: it may write only below its StateDirectory. */
+export function permitting(directory: string): readonly string[] {
+  if (`${directory}/`.startsWith('/var/lib/workbook-mirror/')) return [];
+  const folder = quotedWhereNeeded(directory);
+  // These have a meaning in units (systemd.syntax(7), systemd.unit(5)).
+  const word = /[\s"'\\%]/.test(directory) ? JSON.stringify(directory).replaceAll('%', '%%') : directory;
+  const inUnit = quotedWhereNeeded(word);
+  return [
+    `mkdir -p ${folder} && chown -R workbook-mirror: ${folder}`,
+    `printf '[Unit]\\nRequiresMountsFor=%s\\n[Service]\\nReadWritePaths=%s\\n' ${inUnit} ${inUnit} | install -D -m 644 /dev/stdin /etc/systemd/system/workbook-mirror.service.d/directory.conf`,
+  ];
 }
 
 /** A file to write. */

@@ -201,16 +201,17 @@ const NAMES_SHOWN = 5;
 /**
  * Keeps a mirror from being made inside other data: a directory that holds no mirror yet must be empty.
  * @param adopt whether an operator wants the mirror beside the existing files
+ * @returns whether it holds a mirror
  * @throws MirrorError `directory.unusable`
  */
-export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<void> {
+export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boolean): Promise<boolean> {
   const names = (await unlessMissing(readdir(layout.root))) ?? [];
-  if (await holdsMirror(layout, names)) return;
+  if (await holdsMirror(layout, names)) return true;
   const outer = await mirrorAround(await resolvedPath(layout.root));
   if (outer !== null)
     throw refused(`${layout.root} lies inside another mirror, ${outer}`, 'Choose a folder outside of it.');
   const others = names.filter((name) => !OF_FILE_SYSTEMS.has(name)).sort();
-  if (adopt || others.length === 0) return;
+  if (adopt || others.length === 0) return false;
   const shown = others.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name));
   const more = others.length > shown.length ? ` and ${others.length - shown.length} more` : '';
   throw refused(
