@@ -4,7 +4,7 @@ import type { Command } from 'commander';
 
 import { unknownName } from '../../app/target-names.ts';
 import type { Settings } from '../../config/schema.ts';
-import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
@@ -91,11 +91,12 @@ function listed({ id, kind, name, createdAt }: StoredKey): Omit<StoredKey, 'sha2
   return { id, kind, name, createdAt };
 }
 
-/** The keys of the embedded service. @throws MirrorError `settings.invalid`, `directory.unusable` */
+/** The keys of the embedded service. @throws MirrorError `settings.invalid`, `directory.unusable`, `disk.*` */
 async function keysOf(serve: Settings['serve']): Promise<readonly StoredKey[]> {
   const directory = requiredServeDirectory(serve);
-  const found = await unlessMissing(stat(directory));
-  if (found?.isDirectory() === true) return readKeys(directory);
+  const doing = 'reading the keys';
+  const found = await onDisk(doing, () => unlessMissing(stat(directory)));
+  if (found?.isDirectory() === true) return onDisk(doing, () => readKeys(directory));
   throw new MirrorError('directory.unusable', `${directory} is not a directory.`, {
     hint: 'Give the directory of the service; `serve` and `keys create` make it when it does not exist.',
   });
