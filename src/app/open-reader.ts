@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from './schedule.ts';
-import { systemCode } from '../lib/errors/disk-errors.ts';
+import { causeOf, systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from './events.ts';
@@ -65,10 +65,13 @@ export async function refuseMissing(directory: string): Promise<void> {
         },
       );
     }
-    const why = error instanceof Error ? error.message : String(error);
-    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${why}`, {
+    const { what, hint } = causeOf(error) ?? {
+      what: error instanceof Error ? error.message : String(error),
+      hint: 'Name the folder that a mirror was made in.',
+    };
+    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${what}`, {
       cause: error,
-      hint: 'Name the folder that a mirror was made in, as a user that may read it.',
+      hint,
     });
   }
 }

@@ -67,8 +67,20 @@ describe('a directory that the user may not write in', () => {
     const asStranger =
       process.getuid?.() === 0 ? `setpriv --reuid ${STRANGER} --regid ${STRANGER} --clear-groups` : '';
     const { exitCode, text } = await shell(`chmod 0555 $D/m; exec ${asStranger} $PROGRAM sync`);
-    expect(text).toMatch(/\/m belongs to user \d+, group \d+, mode 0555; this program runs as user \d+/);
+    expect(text).toMatch(/\/m belongs to user \d+.*, group \d+.*, mode 0555; this program runs as user \d+/);
     expect(exitCode).toBe(2);
+  });
+
+  it.runIf(process.getuid?.() === 0)('names owner and group to a user outside of the group', async () => {
+    const { shell } = await startService();
+    const { text } = await shell(
+      `chown daemon:daemon $D/m; chmod 0750 $D/m; for each in plan status; do
+         setpriv --reuid ${STRANGER} --regid ${STRANGER} --clear-groups $PROGRAM $each; done`,
+    );
+    expect(
+      text.match(/\/m belongs to user \d+ \(daemon\), group \d+ \(daemon\), mode 0750; this/g),
+    ).toHaveLength(2);
+    expect(text.match(/Use sudo, or join the group\./g)).toHaveLength(2);
   });
 });
 

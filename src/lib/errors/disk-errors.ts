@@ -151,10 +151,10 @@ function unstorableName({ code, syscall, paths }: FailedCall): Cause | null {
 function notAllowed({ syscall, paths }: FailedCall): Cause {
   const folders = paths.map((path) => dirname(path));
   // Other calls change the folders, and need no right on a file in them.
-  const owner = ownerText(syscall === 'open' ? [...paths, ...folders] : [...folders, ...paths]);
+  const owner = ownerText(/^(open|scandir)$/.test(syscall) ? [...paths, ...folders] : [...folders, ...paths]);
   return {
     what: `${owner === null ? '' : `${owner}; `}this program runs as ${ownUserText()}, and is not allowed to`,
-    hint: `Give that user the right (chown, chmod; lsattr shows what is immutable), or run the program as the owner.`,
+    hint: 'Use sudo, or join the group. If no other program uses the place, chown or chmod gives it to this user; lsattr shows what is immutable.',
   };
 }
 
