@@ -18,8 +18,9 @@ const FAR_MS = 500;
 /** A test that takes this many times as long, and at least this long, waits for something that the change prevents: it noticed. */
 const HANGS_TIMES = 6;
 const HANGS_MS = 15_000;
-/** The real timer, even if a test replaces it. */
+/** The real timer and clock, even if a test replaces them. */
 const after = setTimeout;
+const now = performance.now.bind(performance);
 
 const spentMs = new Map<string, number>();
 
@@ -69,10 +70,10 @@ export default class MutationRunner extends TestRunner {
     const file = process.env['MUTATION_HIT_FILE'] ?? '';
     const before = linesOf(file).length;
     makeChange('0');
-    const startedAtMs = performance.now();
+    const startedAtMs = now();
     const why = await failureOf(run, LONG_MS);
     if (why !== null) appendFileSync(MUTATION_NOTICED, `0\t${name}\t${why}\n`);
-    const tookMs = performance.now() - startedAtMs;
+    const tookMs = now() - startedAtMs;
     this.#limitMs = Math.max(HANGS_MS, HANGS_TIMES * tookMs);
     if (why !== null) return [];
     const noticed = new Set(linesOf(MUTATION_NOTICED).map((line) => line.split('\t')[0]));
@@ -87,11 +88,11 @@ export default class MutationRunner extends TestRunner {
   async #tryNext(run: () => Promise<unknown>): Promise<void> {
     const id = this.#left?.pop() ?? '0';
     if (!spentMs.has(id)) appendFileSync(MUTATION_TRIED, `${id}\n`);
-    const startedAtMs = performance.now();
+    const startedAtMs = now();
     makeChange(id);
     const why = await failureOf(run, this.#limitMs);
     makeChange('0');
-    spentMs.set(id, (spentMs.get(id) ?? 0) + performance.now() - startedAtMs);
+    spentMs.set(id, (spentMs.get(id) ?? 0) + now() - startedAtMs);
     if (why !== null) this.#suspect = { id, why };
   }
 

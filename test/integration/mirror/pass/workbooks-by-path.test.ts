@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat } from 'node:fs/promises';
+import { lstat, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { crc32 } from 'node:zlib';
 
@@ -232,6 +232,15 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.pass();
     expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx']);
     expect(await inodeOf(pair, 'Accounting/main/a.xlsx')).toBe(before);
+    await mirror.expectExact();
+  });
+
+  it('is pulled with the whole contents if another file of the tree was changed on the disk', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    await writeFile(join(mirror.directory, 'mirror/Accounting/main/b.xlsx'), 'edited by someone');
+    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+    await mirror.pass();
+    expect(pathsAskedFor(service)).toStrictEqual(['']);
     await mirror.expectExact();
   });
 

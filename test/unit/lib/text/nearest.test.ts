@@ -10,6 +10,7 @@ describe('the nearest name', () => {
     ['apiKey', ['service.apiKey', 'apikey'], 'apikey'],
     ['x.apiKey', ['service.apiKey', 'http.listen'], 'service.apiKey'],
     ['b', ['a', 'c'], 'a'],
+    ['a.bc', ['zzzz.abc', 'a.xx'], 'a.xx'],
     ['sate', ['service', 'log.level', 'state'], 'state'],
     ['LEVEL', ['service', 'log.level', 'state'], 'log.level'],
   ])('to %j of %j is %j', (name, candidates, found) => {
@@ -26,6 +27,7 @@ describe('a suggested name', () => {
   it.each([
     ['accounting/mian', 'Accounting/main'],
     ['Accounting', 'Accounting/main'],
+    ['mai', 'Accounting/main'],
     ['mirror/Accounting/main/plan.xlsx', 'Accounting/main'],
     ['nothing/like/that', undefined],
     ['x', undefined],

@@ -384,8 +384,8 @@ describe('the order of pulls', () => {
   });
 
   it('puts the longest waiting first, in its repository and among repositories', () => {
-    const pulls = [pull(0, 'a', 30), pull(1, 'a', 10), pull(2, 'b', 20), pull(3, 'b', 5)];
-    expect(names(inFairOrder(pulls))).toEqual([3, 1, 2, 0]);
+    const pulls = [pull(0, 'a', 10), pull(1, 'a', 30), pull(2, 'b', 20), pull(3, 'b', 5)];
+    expect(names(inFairOrder(pulls))).toEqual([3, 0, 2, 1]);
   });
 
   it('puts known small pulls first among equal waits, and keeps the order otherwise', () => {

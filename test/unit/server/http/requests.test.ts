@@ -71,6 +71,10 @@ describe('ranges', () => {
     expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part);
   });
 
+  it.each(['bytes=100-', 'bytes=-0'])('%s of 100 bytes is no part of them', (range) => {
+    expect(chooseRange(range, undefined, '"a"', 100)).toBe('unsatisfiable');
+  });
+
   // A range has no spaces (RFC 9110, section 14.1.1): thousands of them could be parsed in as many ways.
   it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
     '%s is not a range, and gets everything',
