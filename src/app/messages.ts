@@ -49,6 +49,7 @@ export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPatter
 
 /** How a tree differs from its manifest, as a clause. */
 export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
+  if (first === '.' && missing > 0) return 'the tree is gone from the disk';
   const counts = [
     ...(modified > 0 ? [`${modified} modified`] : []),
     ...(missing > 0 ? [`${missing} missing`] : []),

@@ -100,6 +100,18 @@ const ROWS: readonly Row[] = [
     },
   },
   {
+    // The poll pulls the tree again: until then all report it as damaged.
+    state: 'fresh',
+    exitCode: 0,
+    during: async ({ directory, settings }, daemon) => {
+      await rm(join(directory, 'mirror/A/main'), { recursive: true });
+      await daemon.prints(/"target\.drifted"/);
+      const { exitCode, stdout } = await run(['status'], settings);
+      expect([exitCode, await daemon.ready()]).toEqual([1, 503]);
+      expect(stdout).toMatch(/^ {2}damaged; the tree is gone from the disk$/m);
+    },
+  },
+  {
     state: 'missing',
     exitCode: 0,
     settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },

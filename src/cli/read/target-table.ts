@@ -54,6 +54,7 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
   const next = status.nextAttemptAtMs;
   return linesOf(
     ![plainState(state), 'stale'].includes(state) && state,
+    state === 'damaged' && 'the tree is gone from the disk',
     isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message).replace(/\.$/, '')}`,
     failure !== null && next !== null && `tried again after ${utcTime(next)}`,

@@ -119,13 +119,14 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
 
 function describeNext(explanation: Explanation): string[] {
   const queuedMs = queuedSinceMs(explanation.record);
-  const { target: name, failure, held, drift, nextFullCheckAtMs } = explanation.target;
+  const { target: name, state, failure, held, drift, nextFullCheckAtMs } = explanation.target;
   const { passFailure } = explanation;
   return linesOf(
     passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
     nextFullCheckAtMs !== null && `  the contents are compared whole after ${utcTime(nextFullCheckAtMs)}`,
+    state === 'damaged' && '  the tree is gone from the disk: the next pass pulls it again',
     drift !== null && [
       `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
       `  it is repaired when its contents are compared whole, or now by \`${ownCommand('poll', name)}\``,

@@ -97,9 +97,18 @@ describe('the state of a target', () => {
     expect(statusOf(tree, remembered)).toMatchObject({ state, isStale });
   });
 
-  it('whose tree is gone from the disk is not fresh', () => {
-    expect(statusOf({ treePresent: false }, { verifiedAtMs: NOW_MS }).state).not.toBe('fresh');
-  });
+  it.each([
+    ['verified a moment ago', NOW_MS, false],
+    ['verified long ago', OLD_MS, true],
+  ])(
+    'whose tree is gone from the disk is damaged, and late only by its time: %s',
+    (_when, verifiedAtMs, isStale) => {
+      const drift = { added: 0, missing: 1, modified: 0, first: '.', sinceMs: NOW_MS, needsRepair: false };
+      const tree = { treePresent: false, verifiedAtMs };
+      for (const remembered of [{}, { drift }, { absentSinceMs: NOW_MS }])
+        expect(statusOf(tree, remembered)).toMatchObject({ state: 'damaged', isStale, drift: null });
+    },
+  );
 
   it('that seems to have been verified in the future is not fresh', () => {
     expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true);

@@ -16,6 +16,11 @@ it('few targets are all listed, and so are those that are named, or all where th
   expect(listedOf(targets(21), { all: true }, false)).toHaveLength(21);
 });
 
+it('a target whose tree is gone from the disk says so', () => {
+  const lines = String(targetTable([targetStatus({ state: 'damaged' })], 1, 0)).split('\n');
+  expect(lines[2]).toBe('  damaged; the tree is gone from the disk');
+});
+
 it('of many targets those are listed that need attention, and the others are counted', () => {
   const many = targets(5000);
   const listed = listedOf(many, {}, false);
