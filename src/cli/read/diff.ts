@@ -127,7 +127,7 @@ async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
 }
 
 const LISTED =
-  'The lists show the published versions, so nothing was downloaded: of files that they do not name only a full check tells.';
+  'The lists show the published versions, so nothing was downloaded: only a full check notices changes of files that they do not name.';
 
 /** Describes a comparison to a person. */
 function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
