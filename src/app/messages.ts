@@ -200,7 +200,7 @@ function describePass(pass: PassFinished): string {
         ]
       : []),
     ...failedPart(pass),
-    ...(pass.held > 0 ? [`${pass.held} held`] : []),
+    ...heldParts(pass),
     ...(pass.missing > 0 ? [`${pass.missing} missing from the list, kept for now`] : []),
     ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
     ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting`] : []),
@@ -215,6 +215,14 @@ function describePass(pass: PassFinished): string {
 export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'failed'>): string[] {
   if (failed === 0) return [];
   return [failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`];
+}
+
+/** How many targets are held, and how many wait for a lease. A daemon of an earlier version does not count these. */
+export function heldParts({ held, leased = 0 }: Pick<PassFinished, 'held' | 'leased'>): string[] {
+  return [
+    ...(held > leased ? [`${held - leased} held`] : []),
+    ...(leased > 0 ? [`${leased} waiting for a lease`] : []),
+  ];
 }
 
 function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {

@@ -119,6 +119,7 @@ describe('a lease without a command', () => {
     const held = await run(['sync'], settings);
     expect(held.exitCode).toBe(1);
     expect(held.stderr).toContain('publishing waits for the lease of nightly');
+    expect(held.stderr).toContain('; 1 waiting for a lease');
     expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
     const [target = ''] = await readdir(join(directory, 'mirror'));
     await writeFile(join(directory, 'mirror', target, 'main', 'stranger.txt'), 'x');

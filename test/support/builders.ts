@@ -247,6 +247,7 @@ export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
     tried: 0,
     failed: 0,
     held: 0,
+    leased: 0,
     missing: 0,
     downloadedBytes: 0,
     changedFiles: 0,

@@ -74,7 +74,7 @@ function describePasses(passes: Awaited<ReturnType<typeof askForPasses>>): Termi
     return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeOutcome(outcome)}`;
   });
   const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
-  if (isIncomplete) lines.push(say`\`${ownCommand('status')}\` shows which targets are not done, and why.`);
+  if (isIncomplete) lines.push(say`\`${ownCommand('status')}\` shows what is not done, and why.`);
   return lines.length === 0 ? null : joinLines(lines);
 }
 

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { describePhase, failedPart, unmatchedSentence } from '../../app/messages.ts';
+import { describePhase, failedPart, heldParts, unmatchedSentence } from '../../app/messages.ts';
 import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import type { LiveStatus } from '../../app/tasks/task.ts';
@@ -205,6 +205,6 @@ function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: numb
     when,
     `${summary?.pulled ?? 0} pulled`,
     summary !== null && failedPart(summary),
-    summary !== null && summary.held > 0 && `${summary.held} held`,
+    summary !== null && heldParts(summary),
   ).join(', ');
 }

@@ -97,6 +97,7 @@ export const summarySchema = z.object({
   tried: count.default(0).meta({ description: 'pulls that ended, in any way' }),
   failed: count,
   held: count,
+  leased: count.default(0).meta({ description: 'held targets that only wait for the end of a lease' }),
   missing: count.default(0).meta({ description: 'targets that the service no longer lists, kept for now' }),
   downloadedBytes: count,
   changedFiles: count,

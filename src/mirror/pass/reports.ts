@@ -46,6 +46,7 @@ export function summarise(
     tried: count(({ action, outcome }) => action.kind === 'pull' && outcome.kind !== 'unfinished'),
     failed: count(({ outcome }) => outcome.kind === 'failed'),
     held: count(isHeld),
+    leased: count(({ action, outcome }) => outcome.kind === 'held' && action.reason === 'lease'),
     missing: count(({ outcome }) => outcome.kind === 'missing'),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),

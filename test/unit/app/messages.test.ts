@@ -289,6 +289,7 @@ describe('the sentence of an event', () => {
         tried: 5,
         failed: 3,
         held: 4,
+        leased: 1,
         missing: 6,
         downloadedBytes: 5000,
         changedFiles: 1,
@@ -296,7 +297,7 @@ describe('the sentence of an event', () => {
         waiting: 0,
         processing: 1,
       },
-      '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 4 held; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
+      '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 3 held; 1 waiting for a lease; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
     ],
     [
       'a pass that left pulls behind',
