@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { Git } from '../git/git.ts';
-import { listTree } from '../git/objects.ts';
+import { listFiles } from '../git/objects.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 
@@ -35,9 +35,8 @@ export async function compareWithGit(
     for (const [branch, head] of await readHeads(git, gitDirectory)) {
       targets += 1;
       const onDisk = await hashFiles(directoryOf(full_name, branch));
-      for (const { path, kind, id: blobId } of await listTree(git, gitDirectory, head)) {
-        // A mirror leaves out links and submodules.
-        if (kind !== 'file') continue;
+      // A mirror leaves out links and submodules.
+      for (const { path, id: blobId } of await listFiles(git, gitDirectory, head)) {
         const file = onDisk.get(path);
         onDisk.delete(path);
         if (file?.blobId === blobId) {

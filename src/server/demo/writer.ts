@@ -1,6 +1,6 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { Git } from '../git/git.ts';
-import { listTree } from '../git/objects.ts';
+import { listFiles } from '../git/objects.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 import { type FileChange, makeCommits } from './commits.ts';
@@ -78,7 +78,7 @@ export function createWriter(registry: Registry): Writer {
       const { repositoryId, repository, branch, head, gitDirectory } = place;
       // Neighbouring branches start with different kinds, so that a short demo shows all of them.
       const round = Math.floor(turn / places.length) + (turn % places.length);
-      const tree = await listTree(git, gitDirectory, head);
+      const tree = await listFiles(git, gitDirectory, head);
       const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
       const { kind, path } = planEdit(EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify', turn, workbooks);
       const at = new Date();

@@ -75,32 +75,24 @@ export async function commitOfFolder(
   });
 }
 
-/** An entry of a commit's tree, but not a folder. */
-export interface TreeEntry {
+/** The modes of a regular file in Git; a link or a submodule has others, and is never a workbook. */
+export const FILE_MODE = /^100/;
+
+/** A regular file of a commit; the id of its bytes is computed from them. */
+interface TreeFile {
   readonly path: string;
-  /** `file`, or what a mirror leaves out: symbolic links and submodules. */
-  readonly kind: 'file' | 'link' | 'submodule';
-  /** The id of the content, computed from its bytes. */
   readonly id: string;
 }
 
-const LINK_MODE = '120000';
-const SUBMODULE_MODE = '160000';
-
-function kindOf(mode: string): TreeEntry['kind'] {
-  if (mode === LINK_MODE) return 'link';
-  return mode === SUBMODULE_MODE ? 'submodule' : 'file';
-}
-
-/** Lists everything in a commit, with whole paths in Git's order. */
-export async function listTree(git: Git, gitDirectory: string, commitId: string): Promise<TreeEntry[]> {
-  const entries: TreeEntry[] = [];
+/** Lists the regular files of a commit, with whole paths in Git's order. */
+export async function listFiles(git: Git, gitDirectory: string, commitId: string): Promise<TreeFile[]> {
+  const files: TreeFile[] = [];
   await git.tokens(gitDirectory, ['ls-tree', '-r', '-z', '--full-tree', commitId], (token) => {
     const tab = token.indexOf('\t');
     const [mode = '', , id = ''] = token.slice(0, tab).split(' ');
-    entries.push({ path: token.slice(tab + 1), kind: kindOf(mode), id });
+    if (FILE_MODE.test(mode)) files.push({ path: token.slice(tab + 1), id });
   });
-  return entries;
+  return files;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { FILE_MODE } from './objects.ts';
 
 /** A commit with its parents, in their order. */
 export interface CommitParents {
@@ -68,9 +69,6 @@ export interface FileChange {
 
 /** The workbooks that differ between a parent and its child, by path. */
 export type FileChanges = ReadonlyMap<string, FileChange>;
-
-/** Git's modes of a regular file; a link or a submodule is never a workbook. */
-const FILE_MODE = /^100/;
 
 /**
  * Finds the versions of the workbooks at a commit. A workbook is as in the first parent that holds the same file, and has that
