@@ -34,7 +34,7 @@ function isChange({ action, isHeld, movedFrom }: PlannedTarget): boolean {
 }
 
 /** Describes a plan to a person. */
-function describePlan(targets: readonly PlannedTarget[]): TerminalText {
+export function describePlan(targets: readonly PlannedTarget[]): TerminalText {
   const rows = targets.map((each) => [
     shownAction(each) + (each.movedFrom === null ? '' : ' (moves)'),
     each.deselection === null ? each.reason : `${each.reason}, deselected`,

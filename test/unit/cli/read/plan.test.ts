@@ -1,0 +1,52 @@
+import { describe, expect, it } from 'vitest';
+
+import type { PlannedTarget } from '../../../../src/app/tasks/plan.ts';
+import { describePlan } from '../../../../src/cli/read/plan.ts';
+
+function planned(fields: Partial<PlannedTarget>): PlannedTarget {
+  return {
+    target: 'Accounting/main',
+    action: 'pull',
+    reason: 'versions-changed',
+    isHeld: false,
+    deselection: null,
+    movedFrom: null,
+    lastArchiveBytes: null,
+    files: null,
+    ...fields,
+  };
+}
+
+const sized = (lastArchiveBytes: number): PlannedTarget => planned({ lastArchiveBytes });
+const deselected = planned({
+  action: 'keep',
+  isHeld: true,
+  deselection: { subject: 'deselected', deletions: 1, of: 2, digest: null },
+});
+
+describe('a plan', () => {
+  it.each<[string, PlannedTarget[], RegExp]>([
+    ['nothing to pull', [planned({ action: 'keep' })], /\nNothing would be pulled\.$/],
+    [
+      'the sum of the last archives',
+      [sized(2000), sized(3000)],
+      /2 targets would be pulled, 5\.0 kB by the size of the last archives\.$/,
+    ],
+    ['an unknown size', [planned({})], /1 target would be pulled, of unknown size\.$/],
+    [
+      'some unknown sizes',
+      [sized(2000), planned({})],
+      /2 targets would be pulled, 2\.0 kB by the size of the last archives, 1 of them of unknown size\.$/,
+    ],
+    ['a hold', [planned({ action: 'hold', isHeld: true })], /\n1 target would be held\.$/],
+    [
+      'a deselection',
+      [deselected],
+      /hold .*\n1 target would be held\.\nThe settings no longer select 1 of them/s,
+    ],
+    ['a deselected target that stays', [planned({ reason: 'not-selected', action: 'hold' })], /^ *leave/m],
+    ['a move', [planned({ movedFrom: 'Old/main' })], /^ *pull \(moves\)/m],
+  ])('shows %s', (_what, targets, text) => {
+    expect(String(describePlan(targets))).toMatch(text);
+  });
+});
