@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -19,6 +19,8 @@ function blockOf(language: string): string {
   const [, block = ''] = new RegExp(`^ *\`\`\`${language}\\n([^]*?)^ *\`\`\`$`, 'm').exec(section) ?? [];
   return block.replaceAll(/^ {3}/gm, '');
 }
+
+const CHAPTERS = join(ROOT, 'src/manual');
 
 const hasNpx = hasProgram('npx');
 
@@ -43,4 +45,10 @@ describe('the README', () => {
       expect(readFileSync(join(folder, 'mirrored/mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
     },
   );
+
+  it('and the manual run no program by the system’s Node, which may be too old', () => {
+    const chapters = readdirSync(CHAPTERS).filter((name) => name.endsWith('.md'));
+    const texts = chapters.map((name) => readFileSync(join(CHAPTERS, name), 'utf8'));
+    for (const text of [README, ...texts]) expect(text).not.toMatch(/(?:^ *|`|&& )node [\w./-]+\.[jt]s\b/m);
+  });
 });
