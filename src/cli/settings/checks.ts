@@ -138,19 +138,18 @@ async function checkFileSystem({ directory, publish, archive }: Loaded['settings
   return [warning(subject, finding, 'Run the check as the user of the daemon.')];
 }
 
-/** The finding for a directory without a mirror. Tries nothing that writes. */
+/** The finding for a directory without a mirror. Tries nothing that writes. @throws MirrorError `directory.unusable` if it holds other data */
 async function newDirectory(directory: string): Promise<Finding> {
   const subject = 'directory';
   const place = existingAbove(directory);
   try {
-    await access(`${place}/.`, constants.W_OK | constants.X_OK);
     await refuseForeignDirectory(layoutOf(directory), false);
+    await access(`${place}/.`, constants.W_OK | constants.X_OK);
     return well(subject, 'the first pass makes the mirror, and tries the abilities of its file system');
   } catch (error) {
+    if (error instanceof MirrorError) throw error;
     const user = 'Run the check as the user of the daemon, and give that user a folder to write to.';
-    return error instanceof MirrorError
-      ? { ...failed(subject, error), verdict: 'warning' }
-      : warning(subject, `this user cannot make a mirror below ${place}`, user);
+    return warning(subject, `this user cannot make a mirror below ${place}`, user);
   }
 }
 

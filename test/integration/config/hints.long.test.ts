@@ -58,17 +58,17 @@ describe('config check', () => {
     expect(stdout).toContain('the first pass makes the mirror');
   });
 
-  it('warns of a directory in which no pass can make a mirror', async () => {
+  it('warns of a directory in which its user cannot make a mirror, and refuses one with other data', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'file'), '');
-    for (const [name, warning] of [
-      ['file', 'this user cannot make a mirror below'],
-      ['file/below', 'this user cannot make a mirror below'],
-      ['.', 'holds no mirror yet, but "file"'],
+    for (const [name, code, text] of [
+      ['file', 0, /^warning +directory +.*this user cannot make a mirror below/m],
+      ['file/below', 0, /^warning +directory +.*this user cannot make a mirror below/m],
+      ['.', 2, /holds no mirror yet, but "file"/],
     ] as const) {
-      const { exitCode, stdout } = await run(['config', 'check', '--directory', join(folder, name)], SERVICE);
-      expect(exitCode).toBe(0);
-      expect(stdout).toMatch(new RegExp(`^warning +directory +.*${warning}`, 'm'));
+      const checked = await run(['config', 'check', '--directory', join(folder, name)], SERVICE);
+      expect(checked.exitCode).toBe(code);
+      expect(checked.stdout + checked.stderr).toMatch(text);
     }
   });
 
