@@ -78,14 +78,13 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
       return [failed(subject, error)];
     }
   });
-  const values = Object.entries(effectiveSettings(settings, sources)).map(([name, { value, source }]) =>
-    well(
-      `setting ${name}`,
-      `${value === null ? 'not set' : JSON.stringify(value)} (${source.kind === 'default' ? 'default' : `${source.kind} ${source.detail}`})`,
-    ),
+  const given = Object.entries(effectiveSettings(settings, sources)).flatMap(([name, { value, source }]) =>
+    source.kind === 'default'
+      ? []
+      : [well(`setting ${name}`, `${JSON.stringify(value)} (${source.kind} ${source.detail})`)],
   );
   // The checks come last: a person who waited for them looks there.
-  return [...values, userFinding(directory), ...(await Promise.all(found)).flat()];
+  return [...given, userFinding(directory), ...(await Promise.all(found)).flat()];
 }
 
 /** The user of the checks: only the daemon's own user can find out what that user may do. */
