@@ -16,7 +16,7 @@ import {
 import type { TargetState } from '../../mirror/store/history/restore.ts';
 import { manifestPaths, readManifest, readStampedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import type { ManifestFile } from '../../mirror/store/manifest.ts';
+import type { Manifest, ManifestFile } from '../../mirror/store/manifest.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { entriesOf } from './history.ts';
 
@@ -40,9 +40,9 @@ export async function lookUp(
   const entries = history.filter((entry) => entry.path === path);
   const published = isTargetPath(path) ? await publishedState(layout, path) : null;
   const state = await stateAt(entries, published, atMs);
-  if (state === null) {
-    entriesOf(history, target, layout.mirror);
-    return notKept(target, atMs);
+  if (state === null || (atMs !== null && state.manifest.publishedAtMs > atMs)) {
+    if (state === null) entriesOf(history, target, layout.mirror);
+    return notKept(target, atMs, state?.manifest ?? null);
   }
   const { files } = state.manifest;
   if (paths.length === 0) return { state, files };
@@ -57,8 +57,7 @@ export async function lookUp(
 }
 
 /**
- * The state of a target at a time: one in the history or, if it has not changed since, the published one; null if neither is known
- * to be it.
+ * The state of a target at a time, or the next later one: one in the history, or the published one; null if neither is known to be it.
  * @param entries of the target, by time
  * @param atMs milliseconds since the epoch; null for the latest state in the history
  */
@@ -71,12 +70,8 @@ async function stateAt(
   const byTime = latestFirst(nowMs);
   const [latest] = [...entries].sort((a, b) => byTime(a.atMs, b.atMs));
   const entry = (atMs === null ? latest : keptAt(entries, atMs, nowMs)) ?? null;
-  if (entry === null)
-    return atMs !== null && atMs <= nowMs && published !== null && published.manifest.publishedAtMs <= atMs
-      ? published
-      : null;
+  if (entry === null) return atMs !== null && atMs <= nowMs ? published : null;
   const manifest = await manifestOfEntry(entry);
-  if (atMs !== null && manifest.publishedAtMs > atMs) return null;
   return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, leftAtMs: entry.atMs };
 }
 
@@ -153,10 +148,22 @@ async function stateWith(
   return null;
 }
 
-/** Refuses a state that the history does not keep. @throws MirrorError `history.not_found` */
-export function notKept(target: string, atMs: number | null): never {
+/**
+ * Refuses a state that the history does not keep.
+ * @param found the published state at that time, or the next later one; null if there is none
+ * @throws MirrorError `history.not_found`
+ */
+export function notKept(
+  target: string,
+  atMs: number | null,
+  found: Pick<Manifest, 'publishedAtMs'> | null,
+): never {
   const when = atMs === null ? '' : ` as it was at ${utcTime(atMs)}`;
+  const isLater = found !== null && atMs !== null && found.publishedAtMs > atMs;
+  const other = isLater
+    ? ` The earliest state after that is of ${new Date(found.publishedAtMs).toISOString()}.`
+    : ' The mirror itself has that state.';
   throw new MirrorError('history.not_found', `The history does not keep ${target}${when}.`, {
-    hint: `\`${ownCommand('history list')}\` shows what is kept; the mirror itself has the state since then.`,
+    hint: `\`${ownCommand('history list')}\` shows what is kept.${found === null ? '' : other}`,
   });
 }

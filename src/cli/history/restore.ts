@@ -109,7 +109,7 @@ export async function restoreHistory(
   return untilStopped(
     async (signal) => {
       const { state, files } = await lookUp(layout, request);
-      if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs);
+      if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs, state.manifest);
       const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
       if (folder === null) {
         await becomeOwnerOf(settings.directory);

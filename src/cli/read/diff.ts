@@ -106,7 +106,8 @@ async function stateBefore(
 async function stateAt({ path, published, kept }: TargetOnDisk, timeMs: number): Promise<TargetState> {
   const entry = keptAt(kept, timeMs, Date.now());
   const state = entry === null ? published : await stateOfEntry(entry);
-  return state.manifest === null || state.manifest.publishedAtMs > timeMs ? notKept(path, timeMs) : state;
+  const { manifest } = state;
+  return manifest === null || manifest.publishedAtMs > timeMs ? notKept(path, timeMs, manifest) : state;
 }
 
 async function stateOfEntry(entry: HistoryEntry): Promise<TargetState> {

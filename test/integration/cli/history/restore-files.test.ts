@@ -74,8 +74,21 @@ describe('single files of the history', () => {
     expect(await text(mirror, 'plan.xlsx', nowMs)).toBe('v2');
     const folder = join(await temporaryFolder(), 'x');
     expect(await restore(mirror, folder, ['plan.xlsx'], nowMs)).toMatchObject({ leftAtMs: null, files: 1 });
-    for (const atMs of [nowMs + 3_600_000, Date.parse('2020-01-01')])
-      await expect(text(mirror, 'plan.xlsx', atMs)).rejects.toMatchObject({ code: 'history.not_found' });
+    const list = '`workbook-mirror history list` shows what is kept.';
+    const [first] = await listHistory(mirror.diskSettings, 'Org/A/main');
+    const earliest = new Date(first?.changedAtMs ?? 0).toISOString();
+    const refused = [
+      [nowMs + 3_600_000, list],
+      [Date.parse('2020-01-01'), `${list} The earliest state after that is of ${earliest}.`],
+    ] as const;
+    for (const [atMs, hint] of refused)
+      await expect(text(mirror, 'plan.xlsx', atMs)).rejects.toMatchObject({
+        code: 'history.not_found',
+        hint,
+      });
+    await expect(
+      restoreHistory(mirror.diskSettings, { target: 'Org/A/main', atMs: nowMs, to: null }),
+    ).rejects.toMatchObject({ hint: `${list} The mirror itself has that state.` });
   });
 
   it('go into a folder with their own folders, times and modes, each once', async () => {

@@ -76,7 +76,11 @@ describe('diff', () => {
     expect((await at(second?.leftAtMs ?? 0)).before.leftAtMs).toBe(second?.leftAtMs);
     const now = await at(Date.now() + 60_000);
     expect(now).toMatchObject({ before: { place: 'mirror' }, after: { place: 'mirror' }, differences: [] });
-    await expect(at(Date.UTC(2001, 0))).rejects.toMatchObject({ code: 'history.not_found' });
+    const earliest = new Date(first?.changedAtMs ?? 0).toISOString();
+    await expect(at(Date.UTC(2001, 0))).rejects.toMatchObject({
+      code: 'history.not_found',
+      hint: expect.stringContaining(`The earliest state after that is of ${earliest}.`) as string,
+    });
   });
 
   it('prints a line per file and a summary or one JSON document, and has an exit code for differences', async () => {
