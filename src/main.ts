@@ -29,6 +29,8 @@ async function main(): Promise<number> {
     standardOutput.write(say`${packageVersion()}\n`);
     return 0;
   }
+  // Node names its main thread MainThread, so users could not find the program in a list of processes.
+  process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
   const { runProgram } = await import('./cli/frame/program.ts');
   const { tellFailure } = await import('./cli/frame/output.ts');
   const { exitCodeOf, toMirrorError } = await import('./lib/errors/errors.ts');

@@ -34,6 +34,8 @@ describe('serve', () => {
     const folder = await temporaryFolder();
     const service = start(['serve', '--samples', '--serve-directory', join(folder, 'service')], LISTEN);
     await service.prints(/^http:.*\/api$/m);
+    const name = await readFile(`/proc/${service.child.pid}/comm`, 'utf8');
+    expect(name).toBe('workbook-mirror\n');
     const settings = join(folder, 'mirror.yaml');
     await writeFile(settings, printedSettings(service));
     const synced = await run(['sync', '--config', settings], {}, folder);

@@ -56,8 +56,6 @@ export function addPassCommands(program: Command): void {
 
 async function runDaemon(command: Command): Promise<Outcome> {
   const { adopt }: { adopt?: true } = command.opts();
-  // Node names its main thread MainThread, so users could not find the daemon in a list of processes.
-  process.title = ['workbook-mirror', ...process.argv.slice(2)].join(' ');
   const { settingsOf } = await import('../settings/settings-flags.ts');
   const { run } = await import('../../daemon/run.ts');
   return { exitCode: await run(() => settingsOf(command, ['service', 'directory']), adopt) };
