@@ -40,7 +40,11 @@ const MAX_LIST_BYTES = 512 * 1024 ** 2;
 
 const listSchema = z.object({
   format: z.literal(1),
-  service: z.string().optional(),
+  // Earlier versions wrote a slash after an address without a path.
+  service: z
+    .string()
+    .transform((address) => address.replace(/\/$/, ''))
+    .optional(),
   targets: z.array(
     z.object({
       branch: z.string().min(1),

@@ -66,11 +66,15 @@ describe('the inventory of a directory', () => {
     expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
   });
 
-  it('is understood in the form of version 0.1.0, with a checksum', async () => {
+  it('is understood in the form of version 0.1.0, with a checksum and a slash after the address', async () => {
     const { mirror, file } = await mirrored();
     await mirror.whileClosed(async () => {
       const { format, ...rest } = JSON.parse(await readFile(file, 'utf8')) as { format: number };
-      await writeFile(file, JSON.stringify({ format, sha256: '0'.repeat(64), ...rest }));
+      const former = { format, sha256: '0'.repeat(64), ...rest, service: 'https://example.com/' };
+      await writeFile(file, JSON.stringify(former));
+      expect(await readTargetList(layoutOf(mirror.directory))).toMatchObject({
+        address: 'https://example.com',
+      });
     });
     await mirror.pass();
     expect(mirror.eventsOf('inventory.damaged')).toEqual([]);
