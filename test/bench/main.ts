@@ -32,7 +32,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --json FILE       also writes every sample to a file
   --markdown        prints the tables as Markdown
 
-Whichever of libarchive-tools jq rclone rsync unzip curl git (Debian packages) is missing is said and left out.`;
+Missing tools (Debian: libarchive-tools jq rclone rsync unzip curl git) are named, and their contenders left out.`;
 
 /** One line with processor, memory, file system, kernel, Node, day and command. */
 function describeMachine(folder: string): string {

@@ -67,7 +67,7 @@ export async function* change(bench: Bench): AsyncGenerator<Table> {
     rows,
     base: rows[0]?.contender ?? '',
     notes: [
-      'Ours: a running daemon, from SIGHUP to the log line target.pulled, both lists included; memory: the most since it began.',
+      'Ours: a running daemon, from SIGHUP to the log line target.pulled, both lists included; its peak memory.',
       'git fetches from `git daemon`; rclone compares with an unpacked tree on the same disk. Both change the mirror in place.',
     ],
   };
@@ -119,8 +119,8 @@ async function* changesOf(bench: Bench, data: DataSet, counts: readonly number[]
       rows,
       base: rows[0]?.contender ?? '',
       notes: [
-        'Those of a "local tree" are given it unpacked on the same disk: they neither download nor unpack. All are flushed.',
-        'The two that make a tree of links or copies do not remove the tree before; rclone changes it in place, not at once.',
+        'Contenders with a "local tree" get it unpacked on the same disk: they neither download nor unpack. All are flushed.',
+        'The two that make a tree of links or copies do not remove the previous tree; rclone changes it in place, file by file.',
       ],
     };
   }

@@ -113,7 +113,7 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
     rows: [...rows, ...limitsOf(rows)],
     notes: [
       'Ours includes its flush (what it reports is safe from a power cut), digests, manifests and checks of every CRC-32.',
-      'git: bare clone from `git daemon` and a checkout. rclone: copies a tree that lies unpacked on the same disk.',
+      'git: a bare clone from `git daemon`, and a checkout. rclone: copies an unpacked tree on the same disk.',
     ],
   };
 }
