@@ -26,6 +26,8 @@ describe('the commands that only read', () => {
     const status = await run(['status'], embedded.settings);
     expect(status.exitCode).toBe(0);
     expect(status.stdout).toMatch(/fresh .*Accounting\/main/);
+    const flags = ['--config', '/dev/null', '--directory', embedded.directory];
+    expect((await run(['status', ...flags])).stdout).toMatch(/fresh .*Accounting\/main/);
     const why = await run(['why', 'mirror/Accounting/main/Budget 2026.xlsx'], embedded.settings);
     expect(why.stdout).toContain('pull (never-mirrored): 9 files changed');
     expect(why.stdout).toMatch(/version [0-9a-f]{40} of .* by Anna Schäfer/);
