@@ -69,7 +69,9 @@ function describePulls(pulls: readonly PlannedTarget[]): string {
   const known = unknown === pulls.length ? '' : `, ${roughSize(knownBytes)} by the size of the last archives`;
   const unsized =
     unknown === 0 ? '' : `, ${unknown === pulls.length ? '' : `${unknown} of them `}of unknown size`;
-  return `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.`;
+  const isOpen = pulls.some(({ files }) => files !== null);
+  const open = isOpen ? ' Only the contents show whether a branch is gone, or a deletion must be held.' : '';
+  return `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.${open}`;
 }
 
 /** Describes what the pass would report as held. */
