@@ -170,8 +170,14 @@ const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'],
   absent: 'The service has no contents for it, so far.',
 };
 
-/** The meaning of the actions of a plan, and of the columns of tables. */
+/** The meaning of the words that are printed most, of the actions of a plan, and of the columns of tables. */
 const TABLE_WORDS = {
+  target: 'A target is one branch of one repository: a folder below mirror/.',
+  pass: 'A pass asks the service for its lists, and then downloads and publishes whatever changed.',
+  fresh: 'State: the target equalled the service at most `maxStaleness` ago.',
+  failing: 'State: the last attempt failed, or the tree is gone from the disk. A later pass tries again.',
+  'needs you': 'State: someone must act. The line below the target in `status` says how.',
+  gone: 'State: the service no longer lists the target, or the settings no longer select it.',
   pull: 'Action of a plan: the contents are downloaded, and changes are published.',
   keep: 'Action of a plan: nothing is downloaded; the reason says why.',
   hold: 'Action of a plan: nothing is done for now, for the reason shown.',

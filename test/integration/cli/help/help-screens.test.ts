@@ -48,6 +48,16 @@ describe('help', () => {
     expect(lease).not.toContain('--service-');
   });
 
+  it.each([
+    ['fresh', /^State: the target equalled/],
+    ['late', /^late \(stale\)\n.*not verified for longer than maxStaleness/],
+    ['target', /^A target is one branch/],
+    ['pass', /^A pass asks the service/],
+    ['needs you', /^State: someone must act/],
+  ])('of the word %j begins with its meaning', async (word, meaning) => {
+    expect((await runHere(['help', ...word.split(' ')])).stdout).toMatch(meaning);
+  });
+
   it('of a command shows the chapter of that name, too', async () => {
     const { exitCode, stdout } = await runHere(['help', 'hooks']);
     expect(exitCode).toBe(0);
