@@ -73,7 +73,8 @@ function versionsOf(before: FileState | null, after: FileState | null): readonly
   return was !== is && short(was) === short(is) ? [was, is] : [short(was), short(is)];
 }
 
-function firstLine(message: string): string {
+/** The first line of a version's message, for a person. */
+export function firstLine(message: string): string {
   const [line = ''] = message.trim().split(/[\r\n]/, 1);
   if (line.length <= MESSAGE_SHOWN) return line.trimEnd();
   // Half of a surrogate pair is not a character.

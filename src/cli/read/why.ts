@@ -29,6 +29,7 @@ import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
 import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
+import { firstLine } from './differences.ts';
 
 /** `why` */
 export async function runWhy(command: Command): Promise<Outcome> {
@@ -103,7 +104,7 @@ function describeFile({ file, path, target }: Explanation): string[] {
       ? `    not in the service's list of workbooks for ${target.branch}: it changes only when the contents are pulled`
       : [
           `    version ${workbook.versionId} of ${workbook.createdAt ?? 'unknown time'} by ${workbook.author ?? 'unknown'}`,
-          `    ${JSON.stringify(workbook.message ?? '')}`,
+          `    ${firstLine(workbook.message ?? '')}`,
         ],
   );
 }

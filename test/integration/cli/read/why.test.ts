@@ -30,6 +30,7 @@ describe('why of a file name', () => {
       const explanation = (await answered(mirror, asked)) as Explanation;
       expect(explanation).toMatchObject({ target: { target: 'A/main' }, path: 'Q1/only.xlsx' });
       expect(explanation.file?.path).toBe('Q1/only.xlsx');
+      expect(String(describeExplanation(explanation))).toMatch(/\n {4}version .* by .*\n {4}Version \d+\n/);
     }
   });
 
