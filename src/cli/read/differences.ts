@@ -34,13 +34,15 @@ export function differenceSummary(differences: readonly FileDifference[]): strin
 export function differenceCells({ change, path, before, after }: FileDifference): string[] {
   const workbook = (after ?? before)?.workbook ?? null;
   const madeMs = Date.parse(workbook?.createdAt ?? '');
+  const author = workbook?.author ?? '';
   return [
     change,
     path,
     fromTo(sizesOf(before, after)),
     fromTo(versionsOf(before, after)),
     Number.isNaN(madeMs) ? '' : utcTime(madeMs),
-    workbook?.author ?? '',
+    // The author of its last version did not necessarily remove it.
+    change === 'removed' && author !== '' ? `last by ${author}` : author,
     firstLine(workbook?.message ?? ''),
   ];
 }

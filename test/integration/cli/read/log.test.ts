@@ -49,5 +49,8 @@ it('log lists changes, holds, approvals and retirements, without the service', a
   expect((await command(['log', 'Accounting/main'])).stdout).toMatch(
     /changed +Accounting\/main\/1\.xlsx .* -> .* Änne Größe/,
   );
+  expect((await command(['log', 'Accounting/main'])).stdout).toMatch(
+    /removed +Accounting\/main\/2\.xlsx .* last by Änne Größe/,
+  );
   expect(await command(['log', 'Acounting/*'])).toMatchObject({ exitCode: 2 });
 });
