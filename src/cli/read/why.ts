@@ -229,15 +229,21 @@ export function why(
         : await explain(targets, reader.store, `${only.target}/${only.path}`);
     if (single !== null) return { ...single, ...when };
     if (places.length > 0) return { file: path, places };
-    const left = (await readHistory(layout))
-      .filter(({ kind, path: target }) => kind === 'retired' && `${path}/`.startsWith(`${target}/`))
+    const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
+    const former = filePath(
+      asked,
+      layout.mirror,
+      retired.map((entry) => entry.path),
+    );
+    const left = retired
+      .filter((entry) => `${former}/`.startsWith(`${entry.path}/`) || entry.path.startsWith(`${former}/`))
       .sort((a, b) => b.atMs - a.atMs)[0];
     if (left !== undefined) return { retired: { target: left.path, leftAtMs: left.atMs } };
     throw unknown(asked, known);
   });
 }
 
-/** The path of a file that a person means, with the real name of its target if exactly one target is written so. */
+/** The path of a target or a file that a person means, with the real name of its target if exactly one target is written so. */
 function filePath(asked: string, mirror: string, targets: readonly string[]): string {
   const isBelow = (path: string, target: string): boolean => `${path}/`.startsWith(`${target}/`);
   const writtenIn = (path: string): string[] =>

@@ -95,6 +95,19 @@ describe('why of an unmirrored target', () => {
     }
   });
 
+  it('finds a retired target by its readable name, and by its repository', async () => {
+    const { service, mirror } = await mirrored();
+    service.write(service.named(), 'feature/q3', 'plan.xlsx', 'q3');
+    service.addRepository('Old', { 'plan.xlsx': 'o' });
+    await mirror.pass();
+    for (const name of ['A', 'Old']) service.removeRepository(service.named(name));
+    await mirror.pass();
+    const retired = { retired: { target: 'A/feature%2Fq3' } };
+    expect(await answered(mirror, 'A/feature/q3')).toMatchObject(retired);
+    expect(await answered(mirror, 'A/feature/q3/plan.xlsx')).toMatchObject(retired);
+    expect(await answered(mirror, 'Old')).toMatchObject({ retired: { target: 'Old/main' } });
+  });
+
   it('never says that nothing is mirrored if something is', async () => {
     const { mirror } = await mirrored();
     const error = await answered(mirror, 'nowhere-at-all.xlsx').catch((reason: unknown) => reason);
