@@ -68,6 +68,7 @@ describe('a directory that the user may not write in', () => {
       process.getuid?.() === 0 ? `setpriv --reuid ${STRANGER} --regid ${STRANGER} --clear-groups` : '';
     const { exitCode, text } = await shell(`chmod 0555 $D/m; exec ${asStranger} $PROGRAM sync`);
     expect(text).toMatch(/\/m belongs to user \d+.*, group \d+.*, mode 0555; this program runs as user \d+/);
+    expect(text).toContain('If a disk is not mounted there, mount it. If no other program');
     expect(exitCode).toBe(2);
   });
 

@@ -154,7 +154,7 @@ function notAllowed({ syscall, paths }: FailedCall): Cause {
   const owner = ownerText(/^(open|scandir)$/.test(syscall) ? [...paths, ...folders] : [...folders, ...paths]);
   return {
     what: `${owner === null ? '' : `${owner}; `}this program runs as ${ownUserText()}, and is not allowed to`,
-    hint: 'Use sudo, or join the group. If no other program uses the place, chown or chmod gives it to this user; lsattr shows what is immutable.',
+    hint: 'Use sudo, or join the group. If a disk is not mounted there, mount it. If no other program uses the place, chown or chmod gives it to this user; lsattr shows what is immutable.',
   };
 }
 
