@@ -56,7 +56,7 @@ export function ownCommand(command: string, ...names: readonly string[]): string
   const [verb = ''] = command.split(' ');
   const isOfService =
     OF_SERVICE.has(verb) || command.startsWith('verify --repair') || command.startsWith('diff --upstream');
-  const flags = isOfService ? invocation.passFlags : invocation.diskFlags;
+  const flags = verb === 'help' ? [] : isOfService ? invocation.passFlags : invocation.diskFlags;
   const end = names.some((name) => name.startsWith('-')) ? ['--'] : [];
   return [invocation.program, command, ...flags.map(quotedWhereNeeded), ...end, ...names.map(quoted)].join(
     ' ',

@@ -35,6 +35,8 @@ describe('a command that the program names', () => {
     const shared = "--config '/srv/my settings.yaml'";
     const directory = `--directory ${process.cwd()}/here`;
     expect(ownCommand('why', 'a/main')).toBe(`workbook-mirror why ${shared} ${directory} 'a/main'`);
+    // It takes no settings.
+    expect(ownCommand('help settings')).toBe('workbook-mirror help settings');
     expect(ownCommand('sync')).toBe(
       `workbook-mirror sync ${shared} --service-base-url 'https://service/api?a&b' ${directory} '--repositories-include=a*' --repositories-include=b`,
     );
