@@ -44,14 +44,12 @@ export const TARGET_STATES = [
 ] as const;
 export type TargetState = (typeof TARGET_STATES)[number];
 
-/** The states for people: six words; the precise state is the reason. The page has the same in `targets.js`. */
-const PLAIN_STATES: Readonly<
-  Record<TargetState, 'fresh' | 'pending' | 'late' | 'failing' | 'needs you' | 'gone'>
-> = {
+/** The states for people: five words; the precise state is the reason. The page has the same in `targets.js`. */
+const PLAIN_STATES: Readonly<Record<TargetState, 'fresh' | 'late' | 'failing' | 'needs you' | 'gone'>> = {
   fresh: 'fresh',
   absent: 'fresh',
-  pending: 'pending',
   stale: 'late',
+  pending: 'late',
   failing: 'failing',
   quarantined: 'failing',
   damaged: 'failing',

@@ -55,7 +55,7 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
   return linesOf(
     ![plainState(state), 'stale'].includes(state) && state,
     state === 'damaged' && 'the tree is gone from the disk',
-    isStale && status.verifiedAtMs !== null && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
+    isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message).replace(/\.$/, '')}`,
     failure !== null && next !== null && `tried again after ${utcTime(next)}`,
     drift !== null && `someone changed it: ${driftSentence(drift)}`,

@@ -69,7 +69,7 @@ function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
   return joinLines(
     linesOf(
-      `${stateClause(target.target, target.state, target.isStale && target.verifiedAtMs !== null)}.`,
+      `${stateClause(target.target, target.state, target.isStale)}.`,
       `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
       `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
       target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,

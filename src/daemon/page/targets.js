@@ -44,9 +44,9 @@ export const STATES = {
 
 const PLAIN = { ok: 'fresh', warn: 'late', bad: 'failing', held: 'needs you', off: 'gone' };
 
-/** The state for people: one of six words, with the precise state as its reason. @param {TargetState} state */
+/** The state for people: one of five words, with the precise state as its reason. @param {TargetState} state */
 export function wordOf(state) {
-  const plain = state === 'pending' ? state : PLAIN[STATES[state].tone];
+  const plain = PLAIN[STATES[state].tone];
   return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
 }
 

@@ -13,10 +13,10 @@ it('during a first pass the number of targets and the queued ones are known', as
   const pass = start(['sync', '-v'], variablesOf(service.settingsFor(directory)));
   for (const name of ['A', 'B', 'C']) await pass.prints(new RegExp(`${name}/main: published`));
   const status = await command(['status']);
-  expect(status.stdout).toContain('3 of 5 targets mirrored: 3 fresh, 2 pending');
+  expect(status.stdout).toContain('3 of 5 targets mirrored: 3 fresh, 2 late');
   expect(status.exitCode).toBe(1);
   const why = await command(['why', 'D/feature/x']);
-  expect(why.stdout).toContain('D/feature%2Fx is pending.');
+  expect(why.stdout).toContain('D/feature%2Fx is late: pending.');
   expect(why.stdout).toMatch(/pull \(never-mirrored\): queued$/m);
   expect(why.stdout).toMatch(/queued since .* to be pulled for the first time/);
   pass.child.kill('SIGTERM');

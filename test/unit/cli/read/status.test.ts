@@ -90,13 +90,6 @@ it('a changed tree is shown together with the failure that prevents its repair',
   );
 });
 
-it('a target that was never mirrored is pending, not late', () => {
-  const pending = targetStatus({ state: 'pending', isStale: true, verifiedAtMs: null });
-  const text = String(describeStatus({ ...REPORT, targets: [pending] }));
-  expect(text).toContain('0 of 1 target mirrored: 1 pending');
-  expect(text).not.toContain('late');
-});
-
 it('fits a terminal, and shows the running process, counts by state and filters without a match', () => {
   const target = 'github.com/org/plan.git/main';
   const lastPass = {
