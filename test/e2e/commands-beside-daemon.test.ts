@@ -44,12 +44,7 @@ describe('a command next to a daemon, without keys', () => {
     const { service, on } = await besideDaemon();
     const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
-    expect(await on('plan')).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringMatching(
-        /^1 target would be pulled.* Only the contents show whether a branch is/m,
-      ),
-    });
+    expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: written('1 target would be pulled') });
     expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: written('0.xlsx') });
     expect(await on('diff', 'A/main', '--upstream')).toMatchObject({
       exitCode: 1,

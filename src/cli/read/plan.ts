@@ -69,8 +69,8 @@ function describePulls(pulls: readonly PlannedTarget[]): string {
   const known = unknown === pulls.length ? '' : `, ${roughSize(knownBytes)} by the size of the last archives`;
   const unsized =
     unknown === 0 ? '' : `, ${unknown === pulls.length ? '' : `${unknown} of them `}of unknown size`;
-  const isOpen = pulls.some(({ files }) => files !== null);
-  const open = isOpen ? ' Only the contents show whether a branch is gone, or a deletion must be held.' : '';
+  const isOpen = pulls.some(({ reason }) => reason === 'confirm-gone');
+  const open = isOpen ? ' Only the contents show whether a branch is gone.' : '';
   return `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.${open}`;
 }
 

@@ -38,6 +38,11 @@ describe('a plan', () => {
       [sized(2000), planned({})],
       /2 targets would be pulled, 2\.0 kB by the size of the last archives, 1 of them of unknown size\.$/,
     ],
+    [
+      'a question to the service',
+      [planned({ reason: 'confirm-gone' })],
+      /of unknown size\. Only the contents show whether a branch is gone\.$/,
+    ],
     ['a hold', [planned({ action: 'hold', isHeld: true })], /\n1 target would be held\.$/],
     [
       'a deselection',
