@@ -217,10 +217,12 @@ export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'fail
   return [failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`];
 }
 
-/** How many targets are held, and how many wait for a lease. A daemon of an earlier version does not count these. */
-export function heldParts({ held, leased = 0 }: Pick<PassFinished, 'held' | 'leased'>): string[] {
+/** How many targets are held, and how many wait for a lease. */
+export function heldParts({ held, leased }: Pick<PassFinished, 'held' | 'leased'>): string[] {
+  // A daemon of an earlier version sends no count of leases.
+  const others = leased > 0 ? held - leased : held;
   return [
-    ...(held > leased ? [`${held - leased} held`] : []),
+    ...(others > 0 ? [`${others} held`] : []),
     ...(leased > 0 ? [`${leased} waiting for a lease`] : []),
   ];
 }
