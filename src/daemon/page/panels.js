@@ -31,6 +31,7 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
     'data-key': `show ${title}`,
     'aria-label': `Show in the table: ${title}`,
   };
+  const again = nextAtMs ? [' It is tried again after ', timeNode(nextAtMs, 'clock'), '.'] : [];
   return element(
     'li',
     { class: `problem tone-${tone}` },
@@ -39,12 +40,7 @@ function problemNode({ tone, title, text, nextAtMs, hint, command, selection }, 
       'div',
       {},
       element('h3', {}, title),
-      element(
-        'p',
-        {},
-        text,
-        ...(nextAtMs ? [' It is tried again after ', timeNode(nextAtMs, 'clock'), '.'] : []),
-      ),
+      element('p', {}, text, ...again),
       hint ? element('p', { class: 'hint' }, hint) : null,
       command ? element('p', {}, 'To approve: ', element('code', {}, command)) : null,
     ),
