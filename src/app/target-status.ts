@@ -139,8 +139,8 @@ function publishedStatus(
   const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
-  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || isUnproven;
-  const drift = tree.treePresent ? driftOf(record, nowMs) : null;
+  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
+  const drift = driftOf(record, nowMs);
   return {
     target: tree.path,
     repository: tree.repository.fullName,
@@ -268,7 +268,8 @@ function publishedState(
   if (held?.subject === 'moved') return 'unselected';
   // A target deselected together with too many others is still mirrored.
   if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
-  return treePresent || !['fresh', 'stale', 'absent'].includes(state) ? state : 'damaged';
+  const isExplained = treePresent || !['fresh', 'stale', 'absent', 'missing', 'drifted'].includes(state);
+  return isExplained ? state : 'damaged';
 }
 
 function stateOf(record: TargetRecord, isStale: boolean, drift: Drift | null): TargetState {

@@ -55,10 +55,10 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
   return linesOf(
     ![plainState(state), 'stale'].includes(state) && state,
     state === 'damaged' && 'the tree is gone from the disk',
-    isStale && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
+    isStale && state !== 'damaged' && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message).replace(/\.$/, '')}`,
     failure !== null && next !== null && `tried again after ${utcTime(next)}`,
-    drift !== null && `someone changed it: ${driftSentence(drift)}`,
+    drift !== null && state !== 'damaged' && `someone changed it: ${driftSentence(drift)}`,
     held !== null && `${heldSentence(held)}; ${ownCommand('approve', target)}`,
     status.restoredAtMs !== null && `restored from the history at ${utcTime(status.restoredAtMs)}`,
     status.missingWorkbooks.length > 0 && missingSentence(status.missingWorkbooks),

@@ -104,7 +104,7 @@ function describeFile({ file, path, target }: Explanation): string[] {
       ? `    not in the service's list of workbooks for ${target.branch}: it changes only when the contents are pulled`
       : [
           `    version ${workbook.versionId} of ${workbook.createdAt ?? 'unknown time'} by ${workbook.author ?? 'unknown'}`,
-          `    ${firstLine(workbook.message ?? '')}`,
+          ...[firstLine(workbook.message ?? '')].filter((line) => line !== '').map((line) => `    ${line}`),
         ],
   );
 }
@@ -118,20 +118,29 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
   return `  the versions are polled at ${utcTime(nextPassAtMs)}${isUnsure}`;
 }
 
+/** How the tree on disk differs from the published one; empty if no difference is known. */
+function describeTree({ target: { target, state, drift }, record }: Explanation): string[] {
+  if (state === 'damaged') {
+    const isListed = record.missingPasses === 0;
+    return [`  the tree is gone from the disk${isListed ? ': the next pass pulls it again' : ''}`];
+  }
+  if (drift === null) return [];
+  return [
+    `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
+    `  it is repaired when its contents are compared whole, or now by \`${ownCommand('poll', target)}\``,
+  ];
+}
+
 function describeNext(explanation: Explanation): string[] {
   const queuedMs = queuedSinceMs(explanation.record);
-  const { target: name, state, failure, held, drift, nextFullCheckAtMs } = explanation.target;
+  const { target: name, failure, held, nextFullCheckAtMs } = explanation.target;
   const { passFailure } = explanation;
   return linesOf(
     passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
     nextFullCheckAtMs !== null && `  the contents are compared whole after ${utcTime(nextFullCheckAtMs)}`,
-    state === 'damaged' && '  the tree is gone from the disk: the next pass pulls it again',
-    drift !== null && [
-      `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
-      `  it is repaired when its contents are compared whole, or now by \`${ownCommand('poll', name)}\``,
-    ],
+    describeTree(explanation),
     held !== null && [
       `  held since ${utcTime(held.sinceMs)}, because ${heldSentence(held)}`,
       ...held.first.map((file) => `    ${file}`),
@@ -152,7 +161,7 @@ function describeNext(explanation: Explanation): string[] {
 function stateClause(target: string, state: TargetState, isStale: boolean): string {
   const text = stateText(state);
   const verb = text.startsWith('needs') ? '' : 'is ';
-  return `${target} ${verb}${text}${isStale && plainState(state) !== 'late' ? ', and is late' : ''}`;
+  return `${target} ${verb}${text}${isStale && state !== 'damaged' && plainState(state) !== 'late' ? ', and is late' : ''}`;
 }
 
 /** The facts about a target or a file in it, and the next steps. */
@@ -236,7 +245,11 @@ export function why(
       retired.map((entry) => entry.path),
     );
     const left = retired
-      .filter((entry) => `${former}/`.startsWith(`${entry.path}/`) || entry.path.startsWith(`${former}/`))
+      .filter(
+        (entry) =>
+          `${former}/`.startsWith(`${entry.path}/`) ||
+          entry.path.slice(0, entry.path.lastIndexOf('/')) === former,
+      )
       .sort((a, b) => b.atMs - a.atMs)[0];
     if (left !== undefined) return { retired: { target: left.path, leftAtMs: left.atMs } };
     throw unknown(asked, known);

@@ -106,9 +106,10 @@ function tellOfTarget(troubles: Troubles, status: TargetStatus): Notification[] 
   return whenTurned(troubles, news(type, { target, state, ...whyOf(status) }, [key, state]));
 }
 
-function whyOf({ failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
+function whyOf({ state, failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
   if (failure !== null) return failureFields(failure);
   if (drift !== null) return { message: driftSentence(drift) };
+  if (state === 'damaged') return { message: 'the tree is gone from the disk' };
   if (held === null) return {};
   const { deletions, of, first } = held;
   return { message: heldSentence(held), deletions, of, first };

@@ -6,6 +6,7 @@ import {
   statusOfTargets,
   type TargetState,
   type TargetStatus,
+  whyNotWell,
 } from '../../../src/app/target-status.ts';
 import {
   allBut,
@@ -97,18 +98,19 @@ describe('the state of a target', () => {
     expect(statusOf(tree, remembered)).toMatchObject({ state, isStale });
   });
 
-  it.each([
-    ['verified a moment ago', NOW_MS, false],
-    ['verified long ago', OLD_MS, true],
-  ])(
-    'whose tree is gone from the disk is damaged, and late only by its time: %s',
-    (_when, verifiedAtMs, isStale) => {
-      const drift = { added: 0, missing: 1, modified: 0, first: '.', sinceMs: NOW_MS, needsRepair: false };
-      const tree = { treePresent: false, verifiedAtMs };
-      for (const remembered of [{}, { drift }, { absentSinceMs: NOW_MS }])
-        expect(statusOf(tree, remembered)).toMatchObject({ state: 'damaged', isStale, drift: null });
-    },
-  );
+  it('whose tree is gone from the disk is damaged, and not well, unless a failure or a hold explains it', () => {
+    const drift = { added: 0, missing: 1, modified: 0, first: '.', sinceMs: NOW_MS, needsRepair: false };
+    const tree = { treePresent: false, verifiedAtMs: NOW_MS };
+    for (const remembered of [{}, { drift }, { absentSinceMs: NOW_MS }, { missingPasses: 1 }]) {
+      const status = statusOf(tree, remembered);
+      expect(status).toMatchObject({ state: 'damaged', isStale: true });
+      expect(whyNotWell(status)).toBe('damaged');
+    }
+    expect(statusOf(tree, { drift, failure: failure() })).toMatchObject({
+      state: 'failing',
+      drift: { first: '.' },
+    });
+  });
 
   it('that seems to have been verified in the future is not fresh', () => {
     expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true);

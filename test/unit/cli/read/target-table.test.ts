@@ -17,8 +17,11 @@ it('few targets are all listed, and so are those that are named, or all where th
 });
 
 it('a target whose tree is gone from the disk says so', () => {
-  const lines = String(targetTable([targetStatus({ state: 'damaged' })], 1, 0)).split('\n');
-  expect(lines[2]).toBe('  damaged; the tree is gone from the disk');
+  const drift = { added: 0, missing: 1, modified: 0, first: '.', sinceMs: 2 };
+  const troubles = (status: Parameters<typeof targetStatus>[0]): string | undefined =>
+    String(targetTable([targetStatus({ isStale: true, drift, ...status })], 1, 0)).split('\n')[2];
+  expect(troubles({ state: 'damaged' })).toBe('  damaged; the tree is gone from the disk');
+  expect(troubles({ state: 'held' })).toMatch(/someone changed it: the tree is gone from the disk/);
 });
 
 it('of many targets those are listed that need attention, and the others are counted', () => {

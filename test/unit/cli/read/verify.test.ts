@@ -57,7 +57,7 @@ describe('the report of a verification', () => {
         'Texts/main is gone: there is no folder mirror/Texts/main',
         '',
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
-        '`workbook-mirror verify --repair` repairs it, and deletes everything shown as added; what the history does not have is downloaded.',
+        '`workbook-mirror verify --repair` repairs it, and deletes all added files (`--json` lists them); what the history does not have is downloaded.',
       ].join('\n'),
     );
   });
