@@ -22,7 +22,9 @@ export interface SeveralTargets {
  * @param isMeant whether something known has a path
  */
 export function namedPath(asked: string, mirror: string, isMeant: (path: string) => boolean): string {
-  const name = asked.replace(/^(?:\.\/)?(?:mirror|history)\//, '').replace(/\/+$/, '');
+  const given = asked.replace(/\/+$/, '');
+  // A repository may be named mirror, too.
+  const name = isMeant(given) ? given : given.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
   const onDisk = resolve(asked);
   if (!onDisk.startsWith(`${mirror}/`)) return name;
   const path = relative(mirror, onDisk);

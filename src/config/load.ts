@@ -56,7 +56,9 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
   ];
   const adviceOn = (missing: readonly SettingProblem[]): string => {
     if (file === undefined) return noFileAdvice(choice.path, cwd);
-    return missing.some(({ setting = '' }) => fileSettingOf(setting) !== undefined) ? UNIT_SECRETS : '';
+    const isInUnit = (env['CREDENTIALS_DIRECTORY'] ?? env['INVOCATION_ID']) !== undefined;
+    const isSecret = missing.some(({ setting = '' }) => fileSettingOf(setting) !== undefined);
+    return isSecret && !isInUnit ? UNIT_SECRETS : '';
   };
   const configFile = file === undefined ? undefined : choice.path;
   return { ...resolveSettings(layers, needs, adviceOn), configFile };

@@ -7,7 +7,7 @@ import type { PassOutcome, TaskWork } from './task.ts';
  * Has a pass made now.
  * @param request.targets names of targets to try and repair, even if they wait; all if omitted. A name without a known target waits
  *   for the pass, which may find that target.
- * @returns its result; null if the command does not wait
+ * @returns its result; null if the command does not wait, unless the pass failed before it could find a name
  * @throws MirrorError `target.unknown` for a name that several targets have, or none even after the pass, and for a pattern that fits
  *   none; `directory.unusable`, `disk.*`
  */
@@ -23,20 +23,22 @@ export async function poll(
     return { outcome: null };
   }
   const outcome = await pass;
+  if (outcome.failure !== null) return { outcome };
   const { unknown, known } = await pathsOf(found.unknown, work);
   const [missing] = unknown;
-  if (missing !== undefined && outcome.failure === null) noTarget(missing, known);
-  return { outcome };
+  if (missing !== undefined) noTarget(missing, known);
+  return { outcome: wait ? outcome : null };
 }
 
 /**
  * The paths of targets that a pass is about; `unknown` are those that a pass may find. Other instances may have unknown targets.
  * @throws MirrorError as {@link poll}
  */
-export function pathsOf(
+export async function pathsOf(
   names: readonly string[],
   { settings, report }: Pick<TaskWork, 'settings' | 'report'>,
 ) {
+  if (names.length === 0) return { paths: [], unknown: [], known: [] };
   const ofDirectory = settings.ofDirectory();
   return withReader(
     ofDirectory,

@@ -173,7 +173,7 @@ const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'],
 /** The meaning of the words that are printed most, of the actions of a plan, and of the columns of tables. */
 const TABLE_WORDS = {
   target: 'A target is one branch of one repository: a folder below mirror/.',
-  pass: 'A pass asks the service for its lists, and then downloads and publishes whatever changed.',
+  pass: 'A pass asks the service for its lists, and then downloads and publishes all changes.',
   fresh: 'State: the target equalled the service at most `maxStaleness` ago.',
   failing: 'State: the last attempt failed, or the tree is gone from the disk. A later pass tries again.',
   'needs you': 'State: someone must act. The line below the target in `status` says how.',

@@ -164,6 +164,10 @@ function describeNext(configFile: string, ofUnit: string | null): TerminalText {
 export function permitting(directory: string): readonly string[] {
   if (`${directory}/`.startsWith('/var/lib/workbook-mirror/')) return [];
   const folder = quotedWhereNeeded(directory);
+  if (/^\/(?:home|root|run\/user|tmp|var\/tmp)\//.test(`${directory}/`))
+    return [
+      `# The sandbox of the unit hides ${folder}: run init again with another directory, for example below /srv.`,
+    ];
   // These have a meaning in units (systemd.syntax(7), systemd.unit(5)).
   const word = /[\s"'\\%]/.test(directory) ? JSON.stringify(directory).replaceAll('%', '%%') : directory;
   const inUnit = quotedWhereNeeded(word);

@@ -219,7 +219,7 @@ function adviceOf(report: VerifyReport): string[] {
   const repair = `\`${ownCommand('verify --repair')}\``;
   return linesOf(
     needsPull &&
-      `${repair} repairs it${isAdded ? ', and deletes everything shown as added' : ''}; what the history does not have is downloaded.`,
+      `${repair} repairs it${isAdded ? ', and deletes all added files (`--json` lists them)' : ''}; what the history does not have is downloaded.`,
     lost.length > 0 && `The next pass, or ${repair}, pulls lost targets again.`,
     inventory === 'damaged' && `The next pass writes the inventory again, and so does ${repair}.`,
     inventory === 'missing' &&

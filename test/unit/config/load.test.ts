@@ -265,6 +265,8 @@ describe('problems', () => {
     const env = { WORKBOOK_MIRROR_SERVICE_API_KEY: 'key' };
     expect(errorOf({ configFile, env, needs })?.hint).not.toContain(hint);
     expect(errorOf({ needs })?.hint).not.toContain(hint);
+    const ofUnit = { INVOCATION_ID: '3f2a' };
+    expect(errorOf({ configFile, env: ofUnit, needs })?.hint).not.toContain(hint);
   });
 
   it.each([

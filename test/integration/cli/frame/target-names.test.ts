@@ -65,6 +65,15 @@ it('a name means the same target in every folder of the shell, and a path on dis
   expect(targetsIn((await run('sync', '--json', '.')).stdout)).toEqual(['Accounting/main']);
 });
 
+it('a repository may be named as a folder of the directory', async () => {
+  const { service, run } = await startCommands();
+  for (const name of ['mirror', 'history']) service.addRepository(name, { 'plan.xlsx': 'm' });
+  expect(await run('sync')).toMatchObject({ exitCode: 0 });
+  for (const name of ['mirror/main', 'mirror/mirror/main'])
+    for (const command of ['why', 'poll', 'verify'])
+      expect(await run(command, name), `${command} ${name}`).toMatchObject({ exitCode: 0 });
+});
+
 describe('a name of several targets', () => {
   it('makes why list the branches of a repository', async () => {
     const { command } = await mirrored();

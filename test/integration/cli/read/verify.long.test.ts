@@ -330,7 +330,7 @@ describe('verify', () => {
     expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
     expect(text).toContain('  added      new 29\n  and 10 more\n');
     expect(text).toContain(
-      '1 target not as published.\n`workbook-mirror verify --repair` repairs it, and deletes everything shown as added; what the history does not have is downloaded.',
+      '1 target not as published.\n`workbook-mirror verify --repair` repairs it, and deletes all added files (`--json` lists them); what the history does not have is downloaded.',
     );
     expect(JSON.stringify(verificationData(report))).toContain('new 39');
   });

@@ -106,6 +106,12 @@ describe('why of an unmirrored target', () => {
     expect(await answered(mirror, 'A/feature/q3')).toMatchObject(retired);
     expect(await answered(mirror, 'A/feature/q3/plan.xlsx')).toMatchObject(retired);
     expect(await answered(mirror, 'Old')).toMatchObject({ retired: { target: 'Old/main' } });
+    service.addRepository('host/org/old.git', { 'plan.xlsx': 'o' });
+    await mirror.pass();
+    service.removeRepository(service.named('host/org/old.git'));
+    await mirror.pass();
+    // A folder of repositories may hold others that are still mirrored.
+    await expect(answered(mirror, 'host/org')).rejects.toMatchObject({ code: 'target.unknown' });
   });
 
   it('never says that nothing is mirrored if something is', async () => {

@@ -27,6 +27,12 @@ it.each([
   ['/var/lib/workbook-mirror', []],
   ['/var/lib/workbook-mirror/sub', []],
   [
+    '/home/anna/mirror',
+    [
+      '# The sandbox of the unit hides /home/anna/mirror: run init again with another directory, for example below /srv.',
+    ],
+  ],
+  [
     '/srv/mirror',
     [
       'mkdir -p /srv/mirror && chown -R workbook-mirror: /srv/mirror',
