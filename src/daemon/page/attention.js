@@ -66,10 +66,7 @@ function daemonProblems({ liveness, live, readiness }) {
  * @type {Readonly<Record<string, { word: string, text: string, hint?: string }>>}
  */
 const UNEXPLAINED = {
-  damaged: {
-    word: 'damaged',
-    text: 'Its tree is gone from the disk; a pass pulls it again if the service has it.',
-  },
+  damaged: { word: 'damaged', text: 'Its tree is gone from the disk; a later pass pulls it again.' },
   drifted: {
     word: 'changed by someone',
     text: 'The next full check repairs its tree; `workbook-mirror poll` does so now.',

@@ -28,11 +28,7 @@ import { counted, numberText } from './format.js';
 
 /** The states, the worst first. @type {Readonly<Record<TargetState, StateTraits>>} */
 export const STATES = {
-  damaged: {
-    tone: 'bad',
-    rank: 0,
-    meaning: 'Its tree is gone from the disk; a pass pulls it again if the service has it.',
-  },
+  damaged: { tone: 'bad', rank: 0, meaning: 'Its tree is gone from the disk; a later pass pulls it again.' },
   stalled: { tone: 'held', rank: 1, meaning: 'It failed and needs manual action.' },
   quarantined: { tone: 'bad', rank: 2, meaning: 'This version is refused; another one is tried.' },
   failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; the daemon tries again.' },
