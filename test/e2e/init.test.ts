@@ -136,11 +136,11 @@ describe('init --yes', () => {
     await writeFile(join(folder, 'key'), `${API_KEY}\n`);
     await chmod(join(folder, 'key'), 0o600);
     const { exitCode, text } = await shell(`
-      mount -t tmpfs none /etc && mount -t tmpfs none /var/lib && mkdir -p /etc/systemd/system && umask 077
+      for each in /etc /var/lib /srv; do mount -t tmpfs none $each || exit; done; mkdir -p /etc/systemd/system; umask 077
       touch /etc/systemd/system/workbook-mirror.service
       $PROGRAM init --yes --service-base-url ${service.origin} --service-api-key-file $D/key || exit
-      rm -r /etc/workbook-mirror /etc/credstore; mkdir -p "$D/50% m/.workbook-mirror"
-      $PROGRAM init --yes --service-base-url ${service.origin} --service-api-key-file $D/key --directory "$D/50% m" > $D/next || exit
+      rm -r /etc/workbook-mirror /etc/credstore; mkdir -p "/srv/50% m/.workbook-mirror"
+      $PROGRAM init --yes --service-base-url ${service.origin} --service-api-key-file $D/key --directory "/srv/50% m" > $D/next || exit
       cat $D/next; grep printf $D/next | sh; cat /etc/systemd/system/workbook-mirror.service.d/directory.conf
       stat -c '%n %a' /etc/workbook-mirror/config.yaml /etc/credstore /etc/credstore/*
       cat /etc/workbook-mirror/config.yaml; cmp $D/key /etc/credstore/workbook-mirror.service-api-key`);
@@ -150,9 +150,8 @@ describe('init --yes', () => {
     expect(text).not.toContain(API_KEY);
     expect(text).toMatch(/can be made there[^]*Next:\n {2}systemctl enable --now workbook-mirror\n/);
     expect(text).toContain('A mirror is there');
-    const other = join(folder, '50% m');
-    expect(text).toContain(`  mkdir -p '${other}' && chown -R workbook-mirror: '${other}'\n  printf`);
-    const inUnit = `"${join(folder, '50%% m')}"`;
+    expect(text).toContain("  mkdir -p '/srv/50% m' && chown -R workbook-mirror: '/srv/50% m'\n  printf");
+    const inUnit = '"/srv/50%% m"';
     expect(text).toContain(`[Unit]\nRequiresMountsFor=${inUnit}\n[Service]\nReadWritePaths=${inUnit}\n`);
     expect(exitCode).toBe(0);
   });
