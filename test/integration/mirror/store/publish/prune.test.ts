@@ -26,8 +26,8 @@ it('keeps the later states of a target if an older one cannot be removed, and pr
   await expect(pruneHistory({ ...store, serially: failing, retention }, Date.now())).rejects.toMatchObject({
     code: 'disk.failed',
   });
-  expect(states.map(({ path, tree }) => [path, existsSync(tree)])).toEqual([
-    ...Array.from({ length: 3 }, () => ['A/main', true]),
-    ...Array.from({ length: 3 }, () => ['B/main', false]),
-  ]);
+  // The oldest state may be of either target.
+  const left = (name: string): number =>
+    states.filter(({ path, tree }) => path === name && existsSync(tree)).length;
+  expect([left('A/main'), left('B/main')].sort()).toEqual([0, 3]);
 });
