@@ -31,7 +31,8 @@ export async function poll(
 }
 
 /**
- * The paths of targets that a pass is about; `unknown` are those that a pass may find. Other instances may have unknown targets.
+ * The paths of targets that a pass is about. `unknown` are the paths of no known target, which the pass may find; none if other
+ * instances may have them.
  * @throws MirrorError as {@link poll}
  */
 export async function pathsOf(
@@ -47,14 +48,12 @@ export async function pathsOf(
       const { statuses } = await readTargets(ofDirectory, reader);
       const known = statuses.map(({ target }) => target);
       const { shard, layout } = reader.store;
-      const unknown: string[] = [];
-      const paths = findTargets(names, layout.mirror, known, (name) => {
-        if (shard !== null) return [name];
-        if (isPattern(name)) noTarget(name, known);
-        unknown.push(name);
-        return [name];
-      });
-      return { paths, unknown, known };
+      const paths = findTargets(names, layout.mirror, known, (name) =>
+        // A target may be new, or another instance's.
+        isPattern(name) && shard === null ? noTarget(name, known) : [name],
+      );
+      const isKnown = new Set(known);
+      return { paths, unknown: shard === null ? paths.filter((path) => !isKnown.has(path)) : [], known };
     },
   );
 }
