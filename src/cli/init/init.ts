@@ -153,18 +153,24 @@ function describeFiles(files: readonly NewFile[]): TerminalText {
 function describeNext(configFile: string, ofUnit: string | null): TerminalText {
   const flags = configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
   rememberInvocation({ program: programOf(process.env), diskFlags: flags, passFlags: flags });
+  const start = ['systemctl enable --now workbook-mirror', ownCommand('status')];
   const next =
     ofUnit === null
       ? [ownCommand('plan'), ownCommand('run')]
-      : [...permitting(ofUnit), 'systemctl enable --now workbook-mirror', ownCommand('status')];
+      : [...permitting(ofUnit), ...(isHidden(ofUnit) ? [] : start)];
   return joinLines(['Written. Next:', ...next.map((line) => `  ${line}`)]);
+}
+
+/** Whether the sandbox of the unit hides a directory (systemd.exec(5), ProtectHome= and PrivateTmp=). */
+function isHidden(directory: string): boolean {
+  return /^\/(?:home|root|run\/user|tmp|var\/tmp)\//.test(`${directory}/`);
 }
 
 /** Commands that let the unit write in the directory: it may write only below its StateDirectory. */
 export function permitting(directory: string): readonly string[] {
   if (`${directory}/`.startsWith('/var/lib/workbook-mirror/')) return [];
   const folder = quotedWhereNeeded(directory);
-  if (/^\/(?:home|root|run\/user|tmp|var\/tmp)\//.test(`${directory}/`))
+  if (isHidden(directory))
     return [
       `# The sandbox of the unit hides ${folder}: run init again with another directory, for example below /srv.`,
     ];
