@@ -47,9 +47,12 @@ export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPatter
   return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;
 }
 
+/** The clause about a tree that is gone. */
+export const TREE_GONE = 'the tree is gone from the disk';
+
 /** How a tree differs from its manifest, as a clause. */
 export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
-  if (first === '.' && missing > 0) return 'the tree is gone from the disk';
+  if (first === '.' && missing > 0) return TREE_GONE;
   const counts = [
     ...(modified > 0 ? [`${modified} modified`] : []),
     ...(missing > 0 ? [`${missing} missing`] : []),

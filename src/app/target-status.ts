@@ -268,8 +268,9 @@ function publishedState(
   if (held?.subject === 'moved') return 'unselected';
   // A target deselected together with too many others is still mirrored.
   if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
-  const isExplained = treePresent || !['fresh', 'stale', 'absent', 'missing', 'drifted'].includes(state);
-  return isExplained ? state : 'damaged';
+  // A failure or a hold says why the tree is not pulled again.
+  const isExplained = ['failing', 'quarantined', 'stalled', 'held'].includes(state);
+  return treePresent || isExplained ? state : 'damaged';
 }
 
 function stateOf(record: TargetRecord, isStale: boolean, drift: Drift | null): TargetState {

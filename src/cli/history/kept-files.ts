@@ -150,7 +150,7 @@ async function stateWith(
 
 /**
  * Refuses a state that the history does not keep.
- * @param found the published state at that time, or the next later one; null if there is none
+ * @param found the published state at that time, or the next later one; null without one
  * @throws MirrorError `history.not_found`
  */
 export function notKept(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { driftSentence, heldSentence } from '../../app/messages.ts';
+import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
 import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { nextRunsMs } from '../../app/schedule.ts';
 import {
@@ -122,7 +122,7 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
 function describeTree({ target: { target, state, drift }, record }: Explanation): string[] {
   if (state === 'damaged') {
     const isListed = record.missingPasses === 0;
-    return [`  the tree is gone from the disk${isListed ? ': the next pass pulls it again' : ''}`];
+    return [`  ${TREE_GONE}${isListed ? ': the next pass pulls it again' : ''}`];
   }
   if (drift === null) return [];
   return [
