@@ -1,35 +1,17 @@
 import type { Command } from 'commander';
 
 import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
-import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
-import { nextRunsMs } from '../../app/schedule.ts';
-import {
-  findTarget,
-  firstOf,
-  namedPath,
-  severalSentence,
-  type SeveralTargets,
-  unknownName,
-  writtenName,
-} from '../../app/target-names.ts';
-import { plainState, stateText, type TargetState, type TargetStatus } from '../../app/target-status.ts';
-import type { SettingsFor } from '../../config/schema.ts';
-import { readLockHolder } from '../../lib/disk/lock.ts';
-import type { MirrorError } from '../../lib/errors/errors.ts';
+import { firstOf, severalSentence } from '../../app/target-names.ts';
+import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
-import { emptyRecord, type Published, queuedSinceMs, type TargetRecord } from '../../mirror/plan/record.ts';
-import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
-import { readHistory } from '../../mirror/store/history/history.ts';
-import { publishedManifest } from '../../mirror/store/inventory.ts';
-import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import type { ManifestFile } from '../../mirror/store/manifest.ts';
-import { targetKey } from '../../mirror/upstream/listing.ts';
-import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
+import { queuedSinceMs } from '../../mirror/plan/record.ts';
+import { linesOf, type Outcome } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { firstLine } from './differences.ts';
+import { type Answer, type Explanation, why } from './explanation.ts';
 
 /** `why` */
 export async function runWhy(command: Command): Promise<Outcome> {
@@ -162,156 +144,4 @@ function stateClause(target: string, state: TargetState, isStale: boolean): stri
   const text = stateText(state);
   const verb = text.startsWith('needs') ? '' : 'is ';
   return `${target} ${verb}${text}${isStale && state !== 'damaged' && plainState(state) !== 'late' ? ', and is late' : ''}`;
-}
-
-/** The facts about a target or a file in it, and the next steps. */
-export interface Explanation {
-  readonly target: TargetStatus;
-  readonly record: TargetRecord;
-  /** The named file; null for a whole target. */
-  readonly file: ManifestFile | null;
-  readonly path: string | null;
-  /** The first files of a held deletion, sorted. */
-  readonly heldFiles: readonly string[];
-  /** Null if the schedule of the daemon is unknown. */
-  readonly nextPassAtMs: number | null;
-  /** Whether a process works in the directory; null if unknown. */
-  readonly isAttended: boolean | null;
-  /** Why the last pass failed as a whole; null if it did not. */
-  readonly passFailure: StoredPass['failure'];
-}
-
-/** The possible targets of a name. */
-export interface Targets extends SeveralTargets {
-  readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
-}
-
-/** The possible places of a file that was named by the end of its path. */
-interface FilePlaces {
-  /** As it was named. */
-  readonly file: string;
-  /** In the order of the targets; `path` is within the tree. */
-  readonly places: readonly { readonly target: string; readonly path: string }[];
-}
-
-/** A target that is no longer mirrored, and when it last left the mirror, in milliseconds since the epoch. */
-interface Retired {
-  readonly retired: { readonly target: string; readonly leftAtMs: number };
-}
-
-type Answer = Explanation | Targets | FilePlaces | Retired;
-
-/**
- * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a
- * repository it returns the targets, for a file in several places the places, for a retired target when it left.
- * @param isScheduleKnown whether the settings are those of the daemon, not only defaults
- * @throws MirrorError `target.unknown`
- */
-export function why(
-  settings: SettingsFor<'directory'>,
-  asked: string,
-  isScheduleKnown: boolean,
-): Promise<Answer> {
-  return withReader(settings, tellEvent, async (reader) => {
-    const { layout } = reader.store;
-    const targets = await readTargets(settings, reader);
-    const { statuses, published } = targets;
-    const known = statuses.map((each) => each.target);
-    const found = findTarget(asked, layout.mirror, known);
-    if (typeof found !== 'string') {
-      const chosen = statuses.filter(({ target }) => found.targets.includes(target));
-      return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
-    }
-    const when = {
-      nextPassAtMs: isScheduleKnown ? (nextRunsMs(settings.schedule, settings.timezone, 1)[0] ?? null) : null,
-      isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
-      passFailure: (await unlessStateFails(reader.state.lastPass(), null))?.failure ?? null,
-    };
-    const path = known.includes(found) ? found : filePath(asked, layout.mirror, known);
-    const exact = await explain(targets, reader.store, path);
-    if (exact !== null) return { ...exact, ...when };
-    const places = await placesOf(layout, published, path);
-    const [only] = places;
-    const single =
-      only === undefined || places.length > 1
-        ? null
-        : await explain(targets, reader.store, `${only.target}/${only.path}`);
-    if (single !== null) return { ...single, ...when };
-    if (places.length > 0) return { file: path, places };
-    const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
-    const former = filePath(
-      asked,
-      layout.mirror,
-      retired.map((entry) => entry.path),
-    );
-    const left = retired
-      .filter(
-        (entry) =>
-          `${former}/`.startsWith(`${entry.path}/`) ||
-          entry.path.slice(0, entry.path.lastIndexOf('/')) === former,
-      )
-      .sort((a, b) => b.atMs - a.atMs)[0];
-    if (left !== undefined) return { retired: { target: left.path, leftAtMs: left.atMs } };
-    throw unknown(asked, known);
-  });
-}
-
-/** The path of a target or a file that a person means, with the real name of its target if exactly one target is written so. */
-function filePath(asked: string, mirror: string, targets: readonly string[]): string {
-  const isBelow = (path: string, target: string): boolean => `${path}/`.startsWith(`${target}/`);
-  const writtenIn = (path: string): string[] =>
-    targets.filter((target) => isBelow(path.normalize('NFC'), writtenName(target)));
-  const isIn = (path: string): boolean => targets.some((target) => isBelow(path, target));
-  const path = namedPath(asked, mirror, (each) => isIn(each) || writtenIn(each).length > 0);
-  const [only, ...others] = isIn(path) ? [] : writtenIn(path);
-  if (only === undefined || others.length > 0) return path;
-  return `${only}${path.normalize('NFC').slice(writtenName(only).length)}`;
-}
-
-/** Explains the target of a path below `mirror/`, and the file at the path; null if no target contains it. */
-async function explain(
-  { published, records, statuses }: KnownTargets,
-  { layout }: MirrorReader['store'],
-  path: string,
-): Promise<Omit<Explanation, 'nextPassAtMs' | 'isAttended' | 'passFailure'> | null> {
-  const target = statuses
-    .filter((each) => `${path}/`.startsWith(`${each.target}/`))
-    .sort((a, b) => b.target.length - a.target.length)[0];
-  if (target === undefined) return null;
-  const tree = published.find((each) => each.path === target.target);
-  const id = { repositoryId: tree?.repository.id ?? '', branch: target.branch };
-  const record =
-    records.get(targetKey(id)) ??
-    [...records.values()].find(
-      (each) => each.repository === target.repository && each.target.branch === target.branch,
-    ) ??
-    emptyRecord(id);
-  const inner = path === target.target ? null : path.slice(target.target.length + 1);
-  const manifest = inner === null ? null : await publishedManifest(layout, target.target);
-  const file = manifest?.files.find((each) => each.path === inner) ?? null;
-  return { target, record, file, path: inner, heldFiles: record.held?.first ?? [] };
-}
-
-/** Finds the published files whose path is a name, or ends with a slash and the name. Reads all manifests, one at a time. */
-async function placesOf(
-  layout: DirectoryLayout,
-  published: readonly Published[],
-  name: string,
-): Promise<FilePlaces['places']> {
-  const places: FilePlaces['places'][number][] = [];
-  for (const { path: target } of name === '' ? [] : published) {
-    const manifest = await publishedManifest(layout, target);
-    for (const { path } of manifest?.files ?? [])
-      if (`/${path}`.endsWith(`/${name}`)) places.push({ target, path });
-  }
-  return places;
-}
-
-function unknown(asked: string, targets: readonly string[]): MirrorError {
-  const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
-  const lists =
-    targets.length === 0
-      ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
-      : `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
-  return unknownName('target.unknown', message, asked, targets, lists);
 }
