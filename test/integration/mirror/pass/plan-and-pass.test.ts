@@ -50,7 +50,8 @@ const OUTCOMES: Readonly<Record<Action['kind'], readonly ActionResult['outcome']
   keep: ['kept'],
   hold: ['held', 'guarded', 'missing'],
   pull: ['pulled', 'missing', 'absent', 'failed', 'guarded'],
-  retire: ['retired'],
+  // A service that has no contents of a repository any more does not prove that one of its branches is gone: that retirement fails.
+  retire: ['retired', 'failed'],
 };
 
 function described({ kind, reason, path, moveFrom }: Action): string {
