@@ -6,12 +6,13 @@ import { compareWithGit } from '../../src/server/demo/compare.ts';
 import { createSamples } from '../../src/server/demo/samples.ts';
 import { createWriter, type Writer } from '../../src/server/demo/writer.ts';
 import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
-import { createGitService, type GitService } from './git-service.ts';
+import type { Service } from '../../src/server/http/service.ts';
+import { createGitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** The embedded service with sample repositories, and an empty directory for a mirror. */
 export interface Embedded {
-  readonly service: GitService;
+  readonly service: Service;
   readonly writer: Writer;
   readonly directory: string;
   /** The settings as variables. */

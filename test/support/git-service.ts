@@ -1,17 +1,7 @@
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import type { Registry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
-import type { Library, ProcessingStatus } from '../../src/server/http/library.ts';
 import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
-
-/** The result of the service's check of a workbook. */
-export type Counters = Pick<ProcessingStatus, 'processing' | 'failure'>;
-
-/** The embedded service on the repositories of a registry. */
-export interface GitService extends Service {
-  /** Sets the counters that v1 shows for a workbook, on all its branches; zero without. */
-  readonly setCounters: (workbookId: string, counters: Counters) => void;
-}
 
 /** Makes the embedded service; closing it ends its git programs, and leaves the registry open. */
 export function createGitService(options: {
@@ -19,29 +9,15 @@ export function createGitService(options: {
   readonly apiKey: string;
   readonly apiToken?: string;
   readonly onRequest?: (info: RequestInfo) => void;
-}): GitService {
+}): Service {
   const { registry, apiKey, apiToken, onRequest } = options;
-  const counters = new Map<string, Counters>();
   const library = createGitLibrary(registry);
-  const counted: Library = {
-    ...library,
-    workbooks: async () => {
-      const { rows } = await library.workbooks();
-      const standingOf = ({ id }: (typeof rows)[number]): ProcessingStatus => ({
-        status: 'success',
-        processing: 0,
-        failure: 0,
-        ...counters.get(id),
-      });
-      return { rows, standingOf };
-    },
-  };
   const keys = [
     fixedKey('personal', 'tests', apiKey),
     ...(apiToken === undefined ? [] : [fixedKey('token', 'tests', apiToken)]),
   ];
   const service = createService({
-    library: counted,
+    library,
     changes: library.changes,
     keys: () => Promise.resolve(keys),
     ...(onRequest === undefined ? {} : { onRequest }),
@@ -52,7 +28,6 @@ export function createGitService(options: {
       await service.close();
       await library.close();
     },
-    setCounters: (workbookId, { processing, failure }) => counters.set(workbookId, { processing, failure }),
   };
 }
 

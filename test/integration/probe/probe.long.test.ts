@@ -336,12 +336,6 @@ describe('the command probe', () => {
     });
   });
 
-  it('refuses an invalid number of requests', async () => {
-    const { exitCode, stderr } = await run(['probe', '--max-requests', '0']);
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('whole number');
-  });
-
   it('ends immediately when it is interrupted', async () => {
     const service = await startFake();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'silence' } : null);

@@ -12,14 +12,15 @@ import { createSamples, type Samples } from '../../../../src/server/demo/samples
 import { createWriter } from '../../../../src/server/demo/writer.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
-import { createGitService, type GitService } from '../../../support/git-service.ts';
+import { createGitService } from '../../../support/git-service.ts';
+import type { Service } from '../../../../src/server/http/service.ts';
 
 const KEY = 'key';
 const TOKEN = 'token';
 
 let root = '';
 let samples: Samples;
-let service: GitService;
+let service: Service;
 let baseUrl = '';
 
 const pathOf = (repository: string, branch: string): string =>

@@ -97,16 +97,6 @@ beforeEach(async () => {
 });
 
 describe('an external repository', () => {
-  it('gets a default branch if it names none itself', async () => {
-    const path = await external('trunk');
-    await git.run(path, ['update-ref', '--no-deref', 'HEAD', 'refs/heads/trunk']);
-    const { ask, id, own, registry } = await connected(path);
-    expect((await readBranches(git, own)).defaultBranch).toBe('trunk');
-    expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
-    await registry.fetches.fetch(id);
-    expect(told).toEqual([]);
-  });
-
   it('is not served if it is too large, and keeps its last state if it becomes so', async () => {
     const path = await external();
     const started = await start({ maxRepositoryBytes: 100_000 });

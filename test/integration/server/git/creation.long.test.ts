@@ -275,25 +275,6 @@ describe('an external repository', () => {
     expect(server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
 
-  it('keeps its password out of an answer that repeats it', async () => {
-    await external();
-    const server = await startGitHttpServer(join(root, 'host'));
-    server.intercept = ({ headers }, response) => {
-      const said = headers.authorization ?? '';
-      const clear = Buffer.from(said.replace('Basic ', ''), 'base64').toString();
-      const status = said === '' ? 401 : 403;
-      response
-        .writeHead(status, { 'content-type': 'text/plain', 'www-authenticate': 'Basic realm="x"' })
-        .end(`You sent ${said}, which is ${clear}\n`);
-      return true;
-    };
-    const { create } = await start();
-    const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
-    const answer = await refusal(await create(body));
-    expect(answer.slice(0, 2)).toEqual([422, 'credentials_refused']);
-    expect(SECRETS.filter((secret) => answer[2].includes(secret))).toEqual([]);
-  });
-
   it('is cloned by the next service when this one is stopped before', async () => {
     const path = await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
@@ -358,14 +339,6 @@ describe('an external repository', () => {
     const second = await start();
     await expect(second.registry.fetches.fetch(id)).rejects.toThrow(/serve\.sources/);
     expect((await second.ask(`/repos/${id}/contents`)).status).toBe(200);
-  });
-
-  it('of this machine is connected by its path, for trials', async () => {
-    const path = await external();
-    const { create } = await start();
-    const repository = await created(await create({ url: path }));
-    expect(repository).toMatchObject({ name: 'plan', full_name: `localhost${path}`, url: path });
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
   });
 });
 

@@ -216,23 +216,3 @@ describe('an incoming webhook', () => {
     expect([answer.status, answer.headers.get('allow')]).toEqual([405, 'POST']);
   });
 });
-
-describe('a group key', () => {
-  it('opens only webhooks', async () => {
-    const { url } = await startService();
-    const base = url.replace(/\/webhooks\/push$/, '');
-    const group = { error: { code: 'group_key', message: expect.any(String) as string } };
-    for (const [path, headers] of [
-      ['/repos', BY_KEY],
-      ['/repositories', BY_KEY],
-      ['/repos/2/contents', BY_KEY],
-      ['/v1/workbooks', { authorization: 'Token wbg_g' }],
-    ] as const) {
-      const answer = await fetch(base + path, { headers });
-      expect(answer.status).toBe(403);
-      expect(await answer.json()).toEqual(group);
-    }
-    const answer = await fetch(`${base}/repos`, { method: 'POST', headers: BY_KEY, body: '{"name":"x"}' });
-    expect(answer.status).toBe(403);
-  });
-});

@@ -13,24 +13,22 @@ import { z } from 'zod';
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
-import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
-import type { RequestInfo } from '../../../../src/server/http/service.ts';
-import { createGitService, type GitService } from '../../../support/git-service.ts';
+import type { RequestInfo, Service } from '../../../../src/server/http/service.ts';
+import { createGitService } from '../../../support/git-service.ts';
 
 const KEY = 'key-1';
 const TOKEN = 'token-1';
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
 const AUTHOR = { name: 'Änne Größe', email: 'anne@example.com' };
-const EXTERNAL_URL = 'https://git.example.com/planning/forecast.git';
 
 let root = '';
 let git: Git;
 let registry: Registry;
-let service: GitService;
+let service: Service;
 let baseUrl = '';
 let requests: RequestInfo[] = [];
 
@@ -176,32 +174,6 @@ describe('contents', () => {
     for (const [path, text] of Object.entries(files)) {
       expect((await bytes(await contents('Exact', path))).toString('latin1')).toBe(text);
     }
-  });
-
-  it('are found by every form of reference, branch and path', async () => {
-    const path = 'Übersicht Köln/50% #1? & more.xlsx';
-    const source = join(root, 'external.git');
-    await initialise(git, source);
-    await makeCommits(git, source, [
-      plan('main', [write('README.md', 'main'), write('contents/a', 'inner')]),
-      plan('feature/q3', [write(path, 'q3')], { from: 'refs/heads/main' }),
-    ]);
-    const { id, full_name } = await registry.connectSample(EXTERNAL_URL, { source });
-    for (const reference of [id, 'forecast', encodeURIComponent(full_name), full_name]) {
-      const whole = await bytes(await current(contentsPath(reference)));
-      expect(await unzip(whole)).toEqual({ 'README.md': 'main', 'contents/a': 'inner' });
-      expect(await unzip(await bytes(await current(contentsPath(reference, 'contents'))))).toEqual({
-        a: 'inner',
-      });
-      expect((await bytes(await current(contentsPath(reference, 'contents/a')))).toString()).toBe('inner');
-      const file = await current(contentsPath(reference, path, 'feature/q3'));
-      expect(file.headers.get('content-length')).toBe('2');
-      expect(file.headers.get('content-type')).toContain('spreadsheetml.sheet');
-      expect((await bytes(file)).toString()).toBe('q3');
-    }
-    const folder = await contents(id, 'Übersicht Köln', 'feature/q3');
-    expect(folder.headers.get('content-type')).toBe('application/zip');
-    expect(await unzip(await bytes(folder))).toEqual({ '50% #1? & more.xlsx': 'q3' });
   });
 
   it('of an empty repository are an empty zip, and of an empty branch one without files', async () => {
@@ -401,18 +373,6 @@ describe.skipIf(process.platform !== 'linux')('git programs', () => {
     expect(await ended).toBe('broken');
     await expect(current('/repos')).rejects.toThrow();
   });
-
-  it('serve many requests at once', async () => {
-    await create('A', [plan('main', [write('x.xlsx', 'x')])]);
-    const answers = await Promise.all(
-      Array.from({ length: 50 }, async (_, index) => {
-        if (index % 2 === 0) return (await rows()).length;
-        return Object.keys(await unzip(await bytes(await contents('A')))).length;
-      }),
-    );
-    expect(answers).toEqual(Array.from({ length: 50 }, () => 1));
-    await untilNoGit();
-  });
 });
 
 describe('the list of workbooks', () => {
@@ -455,35 +415,6 @@ describe('the list of workbooks', () => {
       action: 'add',
       parent: { id: '4b825dc642cb6eb9a060e54bf8d69288fbee4904' },
     });
-  });
-
-  it('has pages that link to one another', async () => {
-    const names = Array.from({ length: 7 }, (_, index) => write(`${index}.xlsx`, String(index)));
-    await create('A', [plan('main', names)]);
-    const seen: string[] = [];
-    let next: string | null | undefined = `${baseUrl}/v1/workbooks?page_size=3`;
-    while (typeof next === 'string') {
-      const response: Response = await fetch(next, { headers: requestHeaders('v1', TOKEN) });
-      const page = pageSchema.parse(await response.json());
-      expect(page.count).toBe(7);
-      seen.push(...page.results.map((row) => workbookSchema.parse(row).name));
-      next = page.next;
-    }
-    expect(seen).toEqual(names.map((change) => (change.kind === 'write' ? `/${change.path}` : '')));
-    for (const query of ['?page=0', '?page_size=1001', '?status=ok', '?page=x']) {
-      expect((await v1(query)).status).toBe(400);
-    }
-    expect((await v1('?page=100')).status).toBe(200);
-  });
-
-  it('shows and filters by counters that were set', async () => {
-    await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
-    service.setCounters('A/x.xlsx', { processing: 2, failure: 0 });
-    expect((await rows('?status=processing')).map(({ id }) => id)).toEqual(['A/x.xlsx']);
-    expect(await rows('?status=failure')).toEqual([]);
-    expect((await rows()).map(({ status }) => status?.processing)).toEqual([2, 0]);
-    service.setCounters('A/x.xlsx', { processing: 0, failure: 0 });
-    expect(await rows('?status=processing')).toEqual([]);
   });
 
   it('reads nothing again while no branch moves, and only new commits when one does', async () => {

@@ -73,21 +73,6 @@ describe('the commands for keys', () => {
     for (const { key } of made) expect(await readFile(file, 'utf8')).not.toContain(key.slice(4));
   });
 
-  it.runIf(process.geteuid?.() === 0)('say to another user whose the keys are', async () => {
-    await create('personal');
-    await chmod(root, 0o755);
-    const other = ['--reuid', '65533', '--regid', '65533', '--clear-groups', process.execPath, MAIN];
-    for (const args of [['list'], ['revoke', 'an-id']]) {
-      const place = ['--serve-directory', directory];
-      const { status, stderr } = spawnSync('setpriv', [...other, 'keys', ...args, ...place], {
-        encoding: 'utf8',
-      });
-      expect(stderr).toContain(`reading the keys: ${directory} belongs to user 0`);
-      expect(stderr).not.toContain('defect');
-      expect(status).toBe(1);
-    }
-  });
-
   it('refuse wrong arguments, and name the key that is meant', async () => {
     expect(await keys('list')).toMatchObject({
       exitCode: 2,
