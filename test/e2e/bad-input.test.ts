@@ -67,30 +67,4 @@ describe('bad input', () => {
     expect(stderr).toContain('service.baseUrl');
     expectReadable(stderr);
   });
-
-  it('reports all bad settings at once, each by its name with the nearest known one', async () => {
-    const settings = await settingsFor('ftp://nowhere');
-    const { exitCode, stderr } = await run(['sync'], {
-      ...settings,
-      WORKBOOK_MIRROR_SHEDULE: 'x',
-      WORKBOOK_MIRROR_FULL_CHECK: '5',
-    });
-    expect(exitCode).toBe(2);
-    expect(stderr).toMatch(/service\.baseUrl/);
-    expect(stderr).toMatch(/WORKBOOK_MIRROR_SHEDULE.*nearest.*WORKBOOK_MIRROR_SCHEDULE/);
-    expect(stderr).toMatch(/fullCheck.*say the unit/);
-    expectReadable(stderr);
-  });
-
-  it.each([
-    [['synk'], /Did you mean sync/],
-    [['sync', '--direktory', 'x'], /Did you mean --directory/],
-    [['sync', '--dedup', 'off'], /dedup: this setting was removed; leave it out/],
-    [['workbooks', 'list', '--status', 'good'], /Allowed choices are processing, failure/],
-    [[], /command is needed/],
-  ])('ends with 2 for the command line %j', async (args, message) => {
-    const { exitCode, stderr } = await run(args, await settingsFor('http://127.0.0.1:1/api'));
-    expect(exitCode).toBe(2);
-    expect(stderr).toMatch(message);
-  });
 });

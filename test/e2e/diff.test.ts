@@ -37,16 +37,4 @@ describe('diff --upstream', () => {
       await service.close();
     },
   );
-
-  it('says that files outside the lists may differ if nothing was downloaded', async () => {
-    const service = await FakeService.start();
-    const settings = variablesOf(service.settingsFor(join(await temporaryFolder(), 'mirrored')));
-    service.addRepository('Accounting', { 'a.xlsx': 'one' });
-    await run(['sync'], settings);
-    const { stdout } = await run(['diff', 'Accounting/main', '--upstream'], settings);
-    expect(stdout).toMatch(
-      /only a full check notices changes of files that they do not name\.\nNo file differs/,
-    );
-    await service.close();
-  });
 });

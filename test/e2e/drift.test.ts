@@ -1,4 +1,4 @@
-import { appendFile, readdir, rm } from 'node:fs/promises';
+import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -17,30 +17,6 @@ async function someWorkbook(directory: string): Promise<string> {
 }
 
 describe('an edit of a mirrored file', () => {
-  it('is reported while the daemon runs, shows in status, and is repaired by verify --repair', async () => {
-    const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
-    const file = await someWorkbook(embedded.directory);
-    await appendFile(file, 'an edit');
-    await daemon.prints(/"target\.drifted"/);
-    const line = /.*"target\.drifted".*/.exec(daemon.stdout())?.[0] ?? '{}';
-    expect(JSON.parse(line)).toMatchObject({ target: 'Accounting/main', modified: 1, added: 0, missing: 0 });
-    const status = await run(['status'], embedded.settings);
-    expect(status.exitCode).toBe(1);
-    expect(status.stdout).toMatch(
-      /needs you .*Accounting\/main\n {2}drifted; someone changed it: 1 modified/,
-    );
-    const verified = await run(['verify'], embedded.settings);
-    expect(verified.exitCode).toBe(1);
-    expect(verified.stdout).toContain('verify --repair');
-    const repaired = await run(['verify', '--repair'], embedded.settings);
-    expect(repaired.exitCode).toBe(0);
-    expect(await embedded.differences()).toEqual([]);
-    expect((await run(['verify'], embedded.settings)).exitCode).toBe(0);
-    expect((await run(['status'], embedded.settings)).exitCode).toBe(0);
-  });
-
   it('is repaired immediately if the settings say so, and own publishes of the daemon do not count', async () => {
     const embedded = await startEmbedded();
     const daemon = start(['run'], { ...embedded.settings, ...NEVER, WORKBOOK_MIRROR_DRIFT: 'repair' });

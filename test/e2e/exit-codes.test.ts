@@ -199,14 +199,3 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     expect((await run(['sync'], settings)).exitCode).toBe(1);
   });
 });
-
-it('a tree removed with its manifest is damaged, and not fresh', async () => {
-  const place = await around();
-  expect((await run(['sync'], place.settings)).exitCode).toBe(0);
-  await rm(join(place.directory, 'mirror/A/main'), { recursive: true });
-  await rm(join(place.directory, 'manifests/A/main.json'));
-  expect(await stateOf(place, 'A/main')).toBe('damaged');
-  expect((await run(['status'], place.settings)).exitCode).toBe(1);
-  expect((await run(['sync'], place.settings)).exitCode).toBe(0);
-  expect(await stateOf(place, 'A/main')).toBe('fresh');
-});

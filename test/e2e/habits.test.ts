@@ -13,12 +13,6 @@ const BOUND = { timeout: 60_000, maxBuffer: 16 * 1024 * 1024 };
 
 const execute = promisify(execFile);
 
-/** Settings of a service that does not run. */
-const NOWHERE = {
-  WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:9/api',
-  WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-key-for-nothing',
-};
-
 describe('the verbosity of a command', () => {
   it('shows only data when quiet and all is well, and every step when verbose', async () => {
     const { settings } = await startEmbedded();
@@ -29,13 +23,6 @@ describe('the verbosity of a command', () => {
     expect(verified).toMatchObject({ exitCode: 0, stderr: '' });
     expect(JSON.parse(verified.stdout)).toMatchObject({ isClean: true });
     expect((await run(['verify', '-v'], settings)).stderr).toContain('✓ Accounting/main: ');
-  });
-
-  it('includes errors even when quiet', async () => {
-    const directory = join(await temporaryFolder(), 'm');
-    const { exitCode, stderr } = await run(['sync', '-q', '--directory', directory], NOWHERE);
-    expect(exitCode).toBe(3);
-    expect(stderr).toContain('workbook-mirror: The request to http://127.0.0.1:9/api/repos failed');
   });
 
   it('cannot be both quiet and verbose', async () => {
@@ -55,18 +42,6 @@ describe('colours', () => {
   it('that are forbidden and forced cause no warning of Node', async () => {
     const { stderr } = await run(['help', 'exit-codes'], { NO_COLOR: '1', FORCE_COLOR: '1' });
     expect(stderr).toBe('');
-  });
-
-  it.each([
-    [{ NO_COLOR: '', FORCE_COLOR: '1' }, true],
-    [{ NO_COLOR: '1', FORCE_COLOR: '1' }, false],
-    [{ NO_COLOR: '', FORCE_COLOR: '' }, false],
-  ])('of the log under %j: %j', async (env, is) => {
-    const { settings } = await startEmbedded();
-    const daemon = start(['run', '--log-format', 'pretty'], { ...settings, ...env });
-    await daemon.prints(/looked at in/);
-    daemon.child.kill('SIGTERM');
-    expect((await daemon.ended).stdout.includes('\u001b[')).toBe(is);
   });
 });
 
@@ -88,20 +63,6 @@ describe('an unhandled error', () => {
 });
 
 describe('help', () => {
-  it('shows a section of the manual', async () => {
-    const { exitCode, stdout } = await run(['help', 'exit-codes']);
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(/^#+ Exit codes\n/);
-    expect(stdout).toMatch(/^\| 4 +\| another instance holds the directory/m);
-  });
-
-  it('suggests the nearest name for an unknown one', async () => {
-    const { exitCode, stderr } = await run(['help', 'setings']);
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('Did you mean `help settings`?');
-    expect((await run(['help', 'zzzzqq'])).stderr).not.toContain('Did you mean');
-  });
-
   it.skipIf(!hasProgram('man') || !hasProgram('groff'))('is a manual page without faults', async () => {
     const page = join(await temporaryFolder(), 'workbook-mirror.1');
     await writeFile(page, (await run(['help', '--man'])).stdout);
@@ -110,18 +71,6 @@ describe('help', () => {
     expect(stderr).toBe('');
     expect(stdout).toMatch(/^EXIT STATUS$/m);
     expect(stdout).toMatch(/^ +service\.baseUrl$/m);
-  });
-});
-
-describe('why', () => {
-  it('shows the time of the next poll only if the schedule of the daemon is known', async () => {
-    const { settings, directory } = await startEmbedded();
-    const daemon = start(['run'], settings);
-    await daemon.prints(/"pass\.finished"/);
-    const unknown = await run(['why', 'Accounting/main', '--directory', directory]);
-    expect(unknown.stdout).toContain('polled on the schedule of the daemon');
-    const known = await run(['why', 'Accounting/main', '--schedule', '0 * * * *'], settings);
-    expect(known.stdout).toMatch(/polled at \S+:00:00Z$/m);
   });
 });
 

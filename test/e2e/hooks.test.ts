@@ -58,27 +58,6 @@ it('sync ends with 1 when the command failed, and runs it again the next time', 
   expect((await run(['status'], settings)).stdout).not.toContain('hooks.afterPublish');
 });
 
-it('config check refuses a command that cannot be run, as the daemon does', async () => {
-  const { settings } = await startEmbedded();
-  const { path } = await programOf('exit 0');
-  await chmod(path, 0o644);
-  const checked = await run(['config', 'check'], { ...settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: path });
-  expect(checked).toMatchObject({ exitCode: 2, stdout: '' });
-  expect(checked.stderr).toContain('hooks.afterPublish: ');
-});
-
-it('config check counts a secret in a file only once', async () => {
-  const { settings } = await startEmbedded();
-  const path = join(await temporaryFolder(), 'key');
-  await writeFile(path, 'a-key');
-  const { WORKBOOK_MIRROR_SERVICE_API_KEY: _key, ...others } = settings;
-  const given = async (by: Readonly<Record<string, string>>): Promise<string | undefined> =>
-    /\d+ settings given/.exec((await run(['config', 'check'], by)).stdout)?.[0];
-  const inFile = await given({ ...others, WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: path });
-  expect(inFile).toBeDefined();
-  expect(inFile).toBe(await given(settings));
-});
-
 it('a pass notifies a webhook and sends a heartbeat, and shows neither address', async () => {
   const embedded = await startEmbedded();
   const { origin, received } = await startReceiver();

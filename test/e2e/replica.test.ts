@@ -47,11 +47,6 @@ async function syncUntilBelieved(settings: Readonly<Record<string, string>>): Pr
   await sync(settings);
 }
 
-/** The contents of files as one text. */
-function stateOf(files: Iterable<readonly [path: string, content: string]>): string {
-  return JSON.stringify(Object.fromEntries([...files].sort(([a], [b]) => (a < b ? -1 : 1))));
-}
-
 /** A service on Git with all kinds of names. */
 async function startOdd() {
   const folder = await temporaryFolder();
@@ -224,95 +219,6 @@ describe('a mirror of a replica', () => {
     expect(await contentsOf(join(folder, 'early'))).toEqual(original);
     expect(await contentsOf(join(folder, 'late'))).toEqual(original);
   });
-
-  it('is equal if the service has no v1: then HEAD is mirrored', async () => {
-    const embedded = await startEmbedded();
-    const { WORKBOOK_MIRROR_SERVICE_API_TOKEN: _token, ...settings } = embedded.settings;
-    await sync(settings);
-    const replica = await startReplica(embedded.directory, { withToken: false });
-    const b = join(await temporaryFolder(), 'b');
-    await sync(replica.settingsFor(b));
-    const original = await contentsOf(embedded.directory);
-    expect(Object.keys(original)).toContain('Accounting/HEAD');
-    expect(await contentsOf(b)).toEqual(original);
-    await embedded.writer.edit();
-    await sync(settings);
-    await sync(replica.settingsFor(b));
-    expect(await contentsOf(b)).toEqual(await contentsOf(embedded.directory));
-  });
-
-  it.each([
-    { WORKBOOK_MIRROR_PUBLISH: 'auto', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
-    { WORKBOOK_MIRROR_PUBLISH: 'exchange', WORKBOOK_MIRROR_HISTORY_REPLACED: '1h' },
-    { WORKBOOK_MIRROR_PUBLISH: 'rename', WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' },
-  ])('is never a mixture while the original is published continuously: %o', async (publishing) => {
-    const odd = await startOdd();
-    const folder = await temporaryFolder();
-    const { id } = await odd.registry.create('Busy');
-    const files = Array.from({ length: 40 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
-    const states = new Set<string>();
-    // Some edits change one file, some all: every file names its edit.
-    const content = new Map(files.map((path) => [path, 'edit 0']));
-    const note = (): void => {
-      states.add(stateOf(content));
-    };
-    await odd.commit(
-      id,
-      'main',
-      files.map((path) => write(path, 'edit 0')),
-    );
-    note();
-    const a = odd.settingsFor(join(folder, 'a'), { ...publishing, WORKBOOK_MIRROR_SCHEDULE: '* * * * * *' });
-    await sync(a);
-    const daemon = start(['run'], a);
-    await daemon.prints(/"pass\.finished"/);
-    const replica = await startReplica(join(folder, 'a'));
-    const b = { ...replica.settingsFor(join(folder, 'b')), WORKBOOK_MIRROR_HISTORY_REPLACED: 'off' };
-    const editing = { isRunning: true };
-    const edits = (async () => {
-      for (let edit = 1; edit <= 200; edit += 1) {
-        const changed = edit % 3 === 0 ? files : [files[edit % files.length] ?? ''];
-        // While Git commits, a reader sees the state before or after.
-        for (const path of changed) content.set(path, `edit ${edit}`);
-        note();
-        await odd.commit(
-          id,
-          'main',
-          changed.map((path) => write(path, `edit ${edit}`)),
-          'refs/heads/main^0',
-        );
-        if (edit % 10 === 0) daemon.child.kill('SIGHUP');
-      }
-      editing.isRunning = false;
-    })();
-    let exact = 0;
-    const expectState = async (): Promise<void> => {
-      const tree = join(folder, 'b/mirror/Busy/main');
-      const found = await Promise.all(
-        files.map(async (path) => [path, await readFile(join(tree, path), 'utf8')] as const),
-      );
-      expect(states.has(stateOf(found))).toBe(true);
-    };
-    const codes = new Set<number | null>();
-    while (editing.isRunning || exact === 0) {
-      const { exitCode } = await run(['sync'], b);
-      codes.add(exitCode);
-      // If every workbook changed while the original read it, no version is known for a pass: a new replica lists none, and has HEAD.
-      const isThere = (await readdir(join(folder, 'b/mirror/Busy')).catch((): string[] => [])).includes(
-        'main',
-      );
-      if (exitCode === 0 && isThere) exact += 1;
-      if (exact > 0) await expectState();
-    }
-    await edits;
-    expect([...codes].filter((code) => code !== 0 && code !== 1 && code !== 3)).toEqual([]);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
-    await syncUntilBelieved(a);
-    await sync(b);
-    expect(await contentsOf(join(folder, 'b'))).toEqual(await contentsOf(join(folder, 'a')));
-    expect(await sync(b)).toEqual([]);
-  });
 });
 
 describe('serve --from-mirror', () => {
@@ -338,17 +244,5 @@ describe('serve --from-mirror', () => {
     expect(await answer.json()).toHaveLength(3);
     serve.child.kill('SIGTERM');
     expect((await serve.ended).exitCode).toBe(0);
-  });
-
-  it('reports problems of a directory, and options that exclude each other', async () => {
-    const folder = await temporaryFolder();
-    const missing = await run(['serve', '--from-mirror', '--directory', join(folder, 'none')]);
-    expect([missing.exitCode, missing.stdout]).toEqual([2, '']);
-    const other = await run(['serve', '--from-mirror', '--directory', folder]);
-    expect([other.exitCode, other.stderr]).toEqual([2, expect.stringContaining('manifests')]);
-    const both = await run(['serve', '--from-mirror', '--samples', '--directory', folder]);
-    expect([both.exitCode, both.stderr]).toEqual([2, expect.stringContaining('--samples')]);
-    const none = await run(['serve', '--from-mirror']);
-    expect([none.exitCode, none.stderr]).toEqual([2, expect.stringContaining('directory')]);
   });
 });

@@ -98,6 +98,8 @@ describe('serve', () => {
         ['serve', '--from-mirror', '--directory', mirror, '--serve-directory', join(folder, 'nowhere')],
         /nowhere is not a directory/,
       ],
+      [['serve', '--from-mirror', '--samples', '--directory', mirror], /--samples/],
+      [['serve', '--from-mirror'], /directory/],
     ];
     for (const [args, message] of cases) {
       const ended = await run(args, LISTEN);
@@ -125,42 +127,5 @@ describe('serve', () => {
     });
     const good = await run(['config', 'check', '--for', 'serve', '--serve-directory', 'x']);
     expect(good).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/good for serve/) as unknown });
-  });
-});
-
-describe('keys', () => {
-  it('are made in a new directory with a notice, and revoked by a prefix', async () => {
-    const directory = join(await temporaryFolder(), 'service');
-    const place = ['--serve-directory', directory];
-    const first = await run(['keys', 'create', '--kind', 'personal', '--name', 'Anna', ...place]);
-    expect(first.stderr).toMatch(/Made the directory .*service: no service has been there\./);
-    const second = await run(['keys', 'create', '--kind', 'token', '--name', 'Anna', ...place]);
-    expect(second.stderr).not.toMatch(/Made the directory/);
-    const list = await run(['keys', 'list', '--json', ...place]);
-    const [{ id }] = JSON.parse(list.stdout) as [{ id: string }];
-    const revoked = await run(['keys', 'revoke', id.slice(0, 8), ...place]);
-    expect(revoked).toMatchObject({ exitCode: 0, stdout: `Revoked ${id}.\n` });
-  });
-});
-
-describe('commands with a single attempt', () => {
-  it('name the refused key once, and promise no retry', async () => {
-    const directory = join(await temporaryFolder(), 'service');
-    const service = start(['serve', '--serve-directory', directory], LISTEN);
-    await service.prints(/^http:.*\/api$/m);
-    const client = {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.stdout().trim(),
-      WORKBOOK_MIRROR_SERVICE_API_KEY: 'wrong',
-    };
-    for (const args of [
-      ['repos', 'create', '--name', 'A'],
-      ['repos', 'list'],
-    ]) {
-      const { exitCode, stderr } = await run(args, client);
-      expect(exitCode).toBe(3);
-      expect(stderr).toMatch(/refuses the personal API key.*service\.apiKey/);
-      expect(stderr).not.toMatch(/tried again|SIGHUP|^!/m);
-    }
-    await stop(service);
   });
 });

@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -101,19 +101,6 @@ describe('an instance that stands by', () => {
     const events = linesOf(second).map(({ event }) => event);
     expect(events).not.toContain('settings.restart_needed');
     expect(second.stdout()).toContain('"level":"debug"');
-  });
-
-  it('is the state of one that lost its lock, once its supervisor restarts it', async () => {
-    const { embedded, first } = await startFirst();
-    const lockFile = join(embedded.directory, '.workbook-mirror/lock');
-    await writeFile(lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
-    await embedded.writer.edit();
-    first.child.kill('SIGHUP');
-    expect((await first.ended).exitCode).toBe(1);
-    const lines = linesOf(first);
-    expect(lines.find(({ event }) => event === 'pass.failed')?.code).toBe('directory.taken');
-    expect(lines.at(-1)?.event).toBe('daemon.stopped');
-    expect(await readFile(lockFile, 'utf8')).toContain('pid 7 on elsewhere');
   });
 
   it('ends with 0 when it is stopped, and does not affect the other one', async () => {

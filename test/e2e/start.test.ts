@@ -72,15 +72,3 @@ describe('the packages loaded to answer', () => {
     expect(await run(['-V'])).toEqual(alone);
   });
 });
-
-describe('flags of settings', () => {
-  it.each([
-    ['in the help of a command', ['status', '--help-all']],
-    ['in the help of a command in a group', ['config', 'show', '--help-all']],
-    ['in the manual page', ['help', '--man']],
-  ])('exist: %s', async (_where, args) => {
-    const { exitCode, stdout } = await run(args);
-    expect(exitCode).toBe(0);
-    expect(stdout.replaceAll('\\', '')).toMatch(/--max-staleness|maxStaleness/);
-  });
-});
