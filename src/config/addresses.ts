@@ -97,6 +97,11 @@ export function parseState(text: string): StateSetting {
   return { store, address: new Secret(() => [text], maskAddress(url)) };
 }
 
+/** The reverse of {@link parseState}, but with passwords masked. */
+export function formatState(state: StateSetting): string {
+  return state.store === 'sqlite' ? state.store : state.address.toString();
+}
+
 /** Whether an address of {@link parseState} holds a password. */
 export function hasPassword(address: string): boolean {
   const url = URL.parse(address);

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
-import { settingDescriptors, settingValue } from './descriptors.ts';
+import { settingDescriptors, settingValue, setValue } from './descriptors.ts';
 import type { Settings } from './schema.ts';
 import { Secret } from './secret.ts';
 
@@ -35,19 +35,10 @@ export function changedSettings(before: SettingDigests, after: SettingDigests): 
 
 /** New settings, except that those that need a restart keep their old values. */
 export function keepUntilRestart<S extends Settings>(next: S, before: S): S {
-  return {
-    ...next,
-    directory: before.directory,
-    standby: before.standby,
-    shard: before.shard,
-    state: before.state,
-    publish: before.publish,
-    readerGrace: before.readerGrace,
-    drift: before.drift,
-    history: before.history,
-    log: { ...next.log, format: before.log.format },
-    http: { ...next.http, listen: before.http.listen },
-  };
+  const kept = { ...next };
+  for (const { name, needsRestart } of settingDescriptors)
+    if (needsRestart) setValue(kept, name, settingValue(before, name));
+  return kept;
 }
 
 /** The setting by which several instances use one directory, which needs locks; null for a single instance. */

@@ -1,6 +1,4 @@
-import { z } from 'zod';
-
-import { type SettingFacts, settingFacts } from './kinds.ts';
+import type { Setting } from './kinds.ts';
 import { settingsSchema } from './schema.ts';
 
 /** The prefix of this program's environment variables. */
@@ -10,7 +8,7 @@ export const VARIABLE_PREFIX = 'WORKBOOK_MIRROR_';
 export const CONFIG_VARIABLE = 'WORKBOOK_MIRROR_CONFIG';
 
 /** One setting, with everything that derives from its name. */
-export interface SettingDescriptor extends SettingFacts {
+export interface SettingDescriptor extends Setting {
   /** The dotted name, such as `service.baseUrl`. */
   readonly name: string;
   readonly environmentVariable: string;
@@ -21,31 +19,21 @@ export interface SettingDescriptor extends SettingFacts {
   readonly secret: boolean;
 }
 
-/** A section of the settings. */
-export interface SectionDescriptor {
-  readonly name: string;
-  readonly description: string;
-}
-
-const sections: SectionDescriptor[] = [];
-const settings: SettingDescriptor[] = [];
-for (const [key, schema] of Object.entries(settingsSchema.shape)) {
-  if (schema instanceof z.ZodObject) {
-    sections.push({ name: key, description: schema.description ?? '' });
-    for (const [name, member] of Object.entries(schema.shape))
-      settings.push(describe(`${key}.${name}`, member));
-  } else settings.push(describe(key, schema));
-}
+/** The descriptions of all sections by their name, in the order of the schema. */
+export const sectionDescriptions = new Map<string, string>();
 
 /** All settings, in the order of the schema. */
-export const settingDescriptors: readonly SettingDescriptor[] = settings;
-
-/** All sections, in the order of the schema. */
-export const sectionDescriptors: readonly SectionDescriptor[] = sections;
+export const settingDescriptors: readonly SettingDescriptor[] = Object.entries(settingsSchema).flatMap(
+  ([name, entry]) => {
+    if (!('members' in entry)) return [describe(name, entry)];
+    sectionDescriptions.set(name, entry.description);
+    return Object.entries(entry.members).map(([key, member]) => describe(`${name}.${key}`, member));
+  },
+);
 
 /** All settings by their dotted name. */
 export const settingsByName: ReadonlyMap<string, SettingDescriptor> = new Map(
-  settings.map((descriptor) => [descriptor.name, descriptor]),
+  settingDescriptors.map((descriptor) => [descriptor.name, descriptor]),
 );
 
 /** For a secret's dotted name: the setting that names a file with it. */
@@ -72,6 +60,13 @@ export function partsOf(name: string): readonly [section: string, key: string] {
   return [name.slice(0, Math.max(0, dot)), name.slice(dot + 1)];
 }
 
+/** Sets the value of a setting in a settings object, by its dotted name, in a copy of its section. */
+export function setValue(settings: object, name: string, value: unknown): void {
+  const [section, key] = partsOf(name);
+  if (section === '') Reflect.set(settings, key, value);
+  else Reflect.set(settings, section, { ...Reflect.get(settings, section), [key]: value });
+}
+
 /** The value of a setting in a settings object, by its dotted name; undefined if nothing is set. */
 export function settingValue(settings: object, name: string): unknown {
   return name
@@ -82,21 +77,19 @@ export function settingValue(settings: object, name: string): unknown {
     );
 }
 
-function describe(name: string, schema: z.core.$ZodType): SettingDescriptor {
-  const facts = settingFacts.get(schema);
-  if (facts === undefined) throw new TypeError(`neither a setting nor a section: ${name}`);
-  const secret = facts.kind === 'secret';
+function describe(name: string, setting: Setting): SettingDescriptor {
+  const secret = setting.kind === 'secret';
   return {
-    ...facts,
+    ...setting,
     name,
     environmentVariable: environmentVariableOf(name),
     flag: secret ? undefined : `--${kebabName(name)}`,
-    defaultText: defaultText(facts),
+    defaultText: defaultText(setting),
     secret,
   };
 }
 
-function defaultText(facts: SettingFacts): string {
+function defaultText(facts: Setting): string {
   if (facts.need !== undefined) return '(required)';
   const text = Array.isArray(facts.default) ? facts.default.join(',') : facts.default;
   if (typeof text === 'string' && text !== '') return text;

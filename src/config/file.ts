@@ -13,12 +13,10 @@ import {
 } from 'yaml';
 
 import { nearest } from '../lib/text/nearest.ts';
-import { sectionDescriptors, settingsByName } from './descriptors.ts';
+import { sectionDescriptions, settingsByName } from './descriptors.ts';
 import { Layer } from './layers.ts';
 import type { SettingSource } from './problems.ts';
 import { removedSetting } from './removed-settings.ts';
-
-const sectionNames: ReadonlySet<string> = new Set(sectionDescriptors.map(({ name }) => name));
 
 /**
  * The settings in a file's content. Numbers and words are kept as written: the setting interprets them, not YAML.
@@ -32,15 +30,8 @@ export function fileLayer(content: Uint8Array, path: string): Layer {
   } catch {
     return failed({ kind: 'file', detail: path }, 'expected a YAML file in UTF-8');
   }
-  const lines = new LineCounter();
-  const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
-  const reader = new FileReader(document, path, lines);
-  const errors = [...document.errors, ...document.warnings];
-  for (const error of errors) reader.note(undefined, error.pos[0], yamlMessage(error.code));
-  // After a repeated name or a strange tag, the parser's result for the rest is unreliable.
-  const isComplete = errors.every(({ code }) => code === 'DUPLICATE_KEY' || code === 'TAG_RESOLVE_FAILED');
-  if (isComplete) reader.readTop();
-  return Object.assign(reader.layer, { isComplete });
+  const reader = new FileReader(text, path);
+  return Object.assign(reader.layer, { isComplete: reader.read() });
 }
 
 /** The layer of a file that cannot be used at all. */
@@ -52,43 +43,48 @@ export function failed(source: SettingSource | undefined, message: string): Laye
 
 class FileReader {
   readonly layer = new Layer();
-  readonly #document: Document.Parsed;
   readonly #path: string;
-  readonly #lines: LineCounter;
+  readonly #lines = new LineCounter();
+  readonly #document: Document.Parsed;
 
-  constructor(document: Document.Parsed, path: string, lines: LineCounter) {
-    this.#document = document;
+  constructor(text: string, path: string) {
     this.#path = path;
-    this.#lines = lines;
+    this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
   }
 
-  note(setting: string | undefined, offset: number | undefined, message: string): void {
-    this.layer.refuse(setting, this.#source(offset), message);
-  }
-
-  readTop(): void {
+  /** @returns whether everything could be read */
+  read(): boolean {
+    const errors = [...this.#document.errors, ...this.#document.warnings];
+    for (const error of errors) this.#note(undefined, error.pos[0], yamlMessage(error.code));
+    // After any problem but a repeated name or a strange tag, the parser's result for the rest is unreliable.
+    if (errors.some(({ code }) => code !== 'DUPLICATE_KEY' && code !== 'TAG_RESOLVE_FAILED')) return false;
     const top = this.#resolve(this.#document.contents);
-    if (isNothing(top)) return;
     if (isMap(top)) for (const pair of top.items) this.#readPair(pair, '');
-    else this.note(undefined, offsetOf(top), 'expected lines of the form "name: value" at the top');
+    else if (!isNothing(top))
+      this.#note(undefined, offsetOf(top), 'expected lines of the form "name: value" at the top');
+    return true;
+  }
+
+  #note(setting: string | undefined, offset: number | undefined, message: string): void {
+    this.layer.refuse(setting, this.#source(offset), message);
   }
 
   #readPair(pair: Pair, prefix: string): void {
     const offset = offsetOf(pair.key);
     const key = scalarText(pair.key);
     if (key === undefined) {
-      this.note(undefined, offset, 'expected a name that is a plain word');
+      this.#note(undefined, offset, 'expected a name that is a plain word');
       return;
     }
     const name = prefix + key;
     const value = this.#resolve(pair.value);
-    if (key.includes('.') || !(sectionNames.has(name) || settingsByName.has(name)))
-      this.note(shownName(name), offset, unknownName(name, key));
+    if (key.includes('.') || !(sectionDescriptions.has(name) || settingsByName.has(name)))
+      this.#note(shownName(name), offset, unknownName(name, key));
     // If nothing is given, for example in a section whose lines are all commented out, the defaults apply.
     else if (isNothing(value)) return;
     else if (settingsByName.has(name)) this.#readValue(name, value, offset);
     else if (isMap(value)) for (const inner of value.items) this.#readPair(inner, `${name}.`);
-    else this.note(name, offset, 'expected a section: lines of the form "name: value", indented');
+    else this.#note(name, offset, 'expected a section: lines of the form "name: value", indented');
   }
 
   #readValue(name: string, value: unknown, offset: number | undefined): void {
@@ -99,13 +95,13 @@ class FileReader {
     const known = texts.filter((text) => text !== undefined);
     const [first] = known;
     if (isSeq(value) !== isList || known.length < texts.length || (!isList && first === undefined))
-      this.note(name, offset, wrongShape(isList, parts.some(isAlias)));
+      this.#note(name, offset, wrongShape(isList, parts.some(isAlias)));
     else if (parts.some((part) => this.#isFolded(part))) {
       // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
-      this.note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
+      this.#note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
     } else
       this.layer.values.set(name, {
-        value: isList ? known : (first ?? ''),
+        value: kind === 'list' ? known : kind === 'command' ? JSON.stringify(known) : (first ?? ''),
         source: this.#source(offset),
         base: dirname(this.#path),
       });
@@ -148,7 +144,7 @@ function unknownName(name: string, key: string): string {
     const dot = key.lastIndexOf('.');
     return `expected "${key.slice(dot + 1)}" on a line of its own, indented below "${key.slice(0, dot)}:"`;
   }
-  const near = nearest(name, [...settingsByName.keys(), ...sectionNames]) ?? '';
+  const near = nearest(name, [...settingsByName.keys(), ...sectionDescriptions.keys()]) ?? '';
   return `unknown setting; the nearest known one is ${near}`;
 }
 

@@ -1,20 +1,20 @@
 import { hostname } from 'node:os';
+import { resolve } from 'node:path';
 
 import { validate } from 'node-cron';
-import { z } from 'zod';
 
-import { MirrorError } from '../lib/errors/errors.ts';
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
 import {
   addressProblem,
   formatListen,
+  formatState,
   parseBaseUrl,
   parseListen,
   parseState,
   signingKeyProblem,
 } from './addresses.ts';
 import { invalidValue } from './problems.ts';
-import { addressInPlaceOfKey, Secret } from './secret.ts';
+import { addressInPlaceOfKey, fileSecret, inlineSecret, type Secret } from './secret.ts';
 import {
   formatDeletionLimit,
   formatRetention,
@@ -27,22 +27,26 @@ import {
 /** A part of the settings that some commands require. */
 export type Need = 'service' | 'directory';
 
-/** The syntax of some settings. The messages of its type describe valid values, and leave the rejected value out. */
-export interface Kind<T extends z.ZodType = z.ZodType> {
-  readonly type: T;
+/** The syntax of some settings. The messages of its errors describe valid values, and leave the rejected value out. */
+export interface Kind<T> {
   readonly kind: 'text' | 'address' | 'secret' | 'path' | 'integer' | 'flag' | 'choice' | 'list' | 'command';
   /** The placeholder for the value in a command's help, e.g. `<duration>`. */
   readonly valueHint: string;
   readonly choices?: readonly string[];
-  /** Whether it is a secret that may hold several, one per line. */
-  readonly holdsSeveral?: true;
+  /** Why a list may not be empty; undefined if an empty one has a meaning. */
+  readonly emptyProblem?: string;
+  /** The values in the file, as JSON Schema. */
+  readonly json: Readonly<Record<string, unknown>>;
+  /**
+   * Reads a text; for a list, the text of one entry.
+   * @param base the folder where a relative path starts
+   * @throws MirrorError
+   */
+  readonly parse: (text: string, base: string) => T;
+  /** Reads a secret from the file at an absolute path. @throws MirrorError `settings.invalid` */
+  readonly parseFile?: (path: string) => T;
   /** Formats a value as in the file; texts, numbers and lists need none. */
   spell?(this: void, value: unknown): string;
-}
-
-/** A kind whose values are parsed from a text. */
-interface TextKind<T> extends Kind<z.ZodType<T, string>> {
-  readonly parse: (text: string) => T;
 }
 
 /** The metadata of one setting. */
@@ -52,7 +56,7 @@ interface OwnFacts {
   /** More, for the example file. */
   readonly comment?: string;
   /** The default as in the file; undefined if there is none. */
-  readonly default?: unknown;
+  readonly default?: Default;
   /** The default in words, for a setting without one. */
   readonly defaultText?: string;
   /** A value for the example file, for a setting without a default. */
@@ -65,125 +69,106 @@ interface OwnFacts {
   readonly fileOf?: string;
 }
 
-/** The metadata of one setting, and of its kind. */
-export type SettingFacts = OwnFacts & Omit<Kind, 'type'>;
+type Default = string | number | boolean | readonly string[];
 
-/** The metadata of all settings, by their schemas. Names, variables, flags, the help and all tables derive from it. */
-export const settingFacts = z.registry<SettingFacts>();
+/** One setting. Its names, its variable, its flag, the help and all tables derive from it. */
+export interface Setting<T = unknown> extends OwnFacts, Kind<T> {}
 
-/** Makes a setting of a kind, with or without a default. */
-export function setting<T extends z.ZodType>(
-  kind: Kind<T>,
-  facts: OwnFacts & { readonly default: z.input<T> },
-): z.ZodPrefault<T>;
-export function setting<T extends z.ZodType>(kind: Kind<T>, facts: OwnFacts): z.ZodOptional<T>;
-export function setting(kind: Kind, facts: OwnFacts): z.ZodType {
-  const { type, ...shared } = kind;
-  const schema = facts.default === undefined ? type.optional() : type.prefault(facts.default);
-  const described = schema.describe(facts.description);
-  settingFacts.add(described, { ...facts, ...shared });
-  return described;
+/** Settings below one name. */
+export interface Section<Members extends Readonly<Record<string, Setting>>> {
+  readonly description: string;
+  readonly members: Members;
 }
 
-/** Makes a section: settings below one name. The loader fills in an absent section. */
-export function section<T extends z.core.$ZodShape>(description: string, shape: T) {
-  return z.strictObject(shape).describe(description);
+/** Makes a setting of a kind, with or without a default. */
+export function setting<T>(kind: Kind<T>, facts: OwnFacts & { readonly default: Default }): Setting<T>;
+export function setting<T>(kind: Kind<T>, facts: OwnFacts): Setting<T | undefined>;
+export function setting(kind: Kind<unknown>, facts: OwnFacts): Setting {
+  return { ...facts, ...kind };
+}
+
+/** Makes a section. */
+export function section<Members extends Readonly<Record<string, Setting>>>(
+  description: string,
+  members: Members,
+): Section<Members> {
+  return { description, members };
 }
 
 /** A path of a file that holds a secret: the setting beside the secret's whose name ends with `File`. */
-export function secretFile(secretName: string, comment?: string) {
+export function secretFile(secretName: string, comment?: string): Setting<string | undefined> {
   const description = `path of a file that holds \`${secretName}\``;
-  return setting(path(), { description, fileOf: secretName, ...(comment === undefined ? {} : { comment }) });
+  return setting(path, { description, fileOf: secretName, ...(comment === undefined ? {} : { comment }) });
 }
 
-function textKind<T>(
+const TEXT = { type: 'string' };
+
+function kindOf<T>(
   valueHint: string,
-  parse: (text: string) => T,
-  spell?: (value: T) => string,
-  kind: Kind['kind'] = 'text',
-): TextKind<T> {
-  const type = z.string().transform((text, context): T => {
-    try {
-      return parse(text);
-    } catch (error) {
-      if (!(error instanceof MirrorError)) throw error;
-      context.addIssue({ code: 'custom', message: error.message });
-      return z.NEVER;
-    }
-  });
-  return { type, kind, valueHint, parse, ...(spell === undefined ? {} : { spell }) };
+  parse: Kind<T>['parse'],
+  more: Partial<Kind<T>> & { readonly spell?: (value: T) => string } = {},
+): Kind<T> {
+  return { kind: 'text', json: TEXT, valueHint, parse, ...more };
 }
 
 /** Also takes `off`, which is null once parsed. */
-export function orOff<T>({ kind, valueHint, parse, spell }: TextKind<T>): TextKind<T | null> {
-  return textKind(
-    valueHint.replace('>', '|off>'),
-    (text) => (text === 'off' ? null : parse(text)),
-    (value) => (value === null ? 'off' : (spell?.(value) ?? String(value))),
-    kind,
-  );
+export function orOff<T>({ valueHint, parse, spell = String, ...kind }: Kind<T>): Kind<T | null> {
+  return {
+    ...kind,
+    valueHint: valueHint.replace('>', '|off>'),
+    parse: (text, base) => (text === 'off' ? null : parse(text, base)),
+    spell: (value) => (value === null ? 'off' : spell(value)),
+  };
 }
 
 /** The longest timer in whole days: see `LONGEST_TIMER_MS` in lib/time/back-off.ts. */
 const LONGEST_TIMER = '24d';
 
 /** A duration, in milliseconds once parsed. */
-export function duration(min = '0s', max = LONGEST_TIMER) {
+export function duration(min = '0s', max = LONGEST_TIMER): Kind<number> {
   const [least, most] = [parseDuration(min), parseDuration(max)];
   const range = `from ${formatDuration(least)} to ${formatDuration(most)}`;
-  return textKind(
-    '<duration>',
-    (text) => {
-      const milliseconds = parseDuration(text);
-      if (milliseconds < least || milliseconds > most) throw invalidValue(`expected a duration ${range}`);
-      return milliseconds;
-    },
-    formatDuration,
-  );
+  const parse = (text: string): number => {
+    const milliseconds = parseDuration(text);
+    if (milliseconds < least || milliseconds > most) throw invalidValue(`expected a duration ${range}`);
+    return milliseconds;
+  };
+  return kindOf('<duration>', parse, { spell: formatDuration });
+}
+
+function parseLargeSize(text: string): number {
+  const bytes = parseSize(text);
+  if (bytes < 1000) throw invalidValue('expected a size of at least 1 kB');
+  return bytes;
 }
 
 /** A size of at least 1 kB, in bytes once parsed. */
-export function size() {
-  return textKind(
-    '<size>',
-    (text) => {
-      const bytes = parseSize(text);
-      if (bytes < 1000) throw invalidValue('expected a size of at least 1 kB');
-      return bytes;
-    },
-    formatSize,
-  );
-}
+export const size = kindOf('<size>', parseLargeSize, { spell: formatSize });
 
 /** The limit for deletions without approval. */
-export const deletionLimit = textKind('<share|number|off>', parseDeletionLimit, formatDeletionLimit);
+export const deletionLimit = kindOf('<share|number|off>', parseDeletionLimit, { spell: formatDeletionLimit });
 
 /** The retention of the history. */
-export const retention = textKind('<number|duration|off>', parseRetention, formatRetention);
+export const retention = kindOf('<number|duration|off>', parseRetention, { spell: formatRetention });
 
 /** This instance's share of the repositories. */
-export const shard = textKind(
+export const shard = kindOf(
   '<index/count>',
   (text) => parseShard(text, hostname(), process.env['JOB_COMPLETION_INDEX']),
-  formatShard,
+  { spell: formatShard },
 );
 
 /** The address of a service. */
-export const baseUrl = textKind('<url>', parseBaseUrl, undefined, 'address');
+export const baseUrl = kindOf('<url>', parseBaseUrl, { kind: 'address' });
 
 /** An address to listen on. */
-export const listen = textKind('<host:port>', parseListen, formatListen);
+export const listen = kindOf('<host:port>', parseListen, { spell: formatListen });
 
 /** The choice of the state cache. */
-export const state = textKind(
-  '<sqlite|address>',
-  parseState,
-  (value) => (value.store === 'sqlite' ? value.store : value.address.toString()),
-  'address',
-);
+export const state = kindOf('<sqlite|address>', parseState, { kind: 'address', spell: formatState });
 
 /** A cron expression that comes due. */
-export const schedule = textKind('<cron>', (text) => {
+export const schedule = kindOf('<cron>', (text) => {
   const expression = text.trim();
   const fields = expression.split(/\s+/);
   if (fields.length < 5 || fields.length > 6)
@@ -199,7 +184,7 @@ export const schedule = textKind('<cron>', (text) => {
 });
 
 /** A time zone that this Node knows. */
-export const timezone = textKind('<zone>', (name) => {
+export const timezone = kindOf('<zone>', (name) => {
   // A check of any zone takes 10 ms and 5 MB, which every command would pay for the default.
   if (name === 'UTC') return name;
   try {
@@ -211,68 +196,116 @@ export const timezone = textKind('<zone>', (name) => {
 });
 
 /** A whole number. */
-export function integer(min: number, max: number): Kind<z.ZodInt> {
-  const error = `expected a whole number from ${min} to ${max}`;
-  return { type: z.int({ error }).min(min, error).max(max, error), kind: 'integer', valueHint: '<number>' };
+export function integer(minimum: number, maximum: number): Kind<number> {
+  const parse = (text: string): number => {
+    const value = /^\d+$/.test(text) ? Number(text) : Number.NaN;
+    if (value >= minimum && value <= maximum) return value;
+    throw invalidValue(`expected a whole number from ${minimum} to ${maximum}`);
+  };
+  return kindOf('<number>', parse, { kind: 'integer', json: { type: 'integer', minimum, maximum } });
 }
 
-const FLAG_TYPE = z.boolean({ error: 'expected true or false' });
+function parseFlag(text: string): boolean {
+  if (text === 'true' || text === 'false') return text === 'true';
+  throw invalidValue('expected true or false');
+}
 
 /** Yes or no. */
-export const flag: Kind<typeof FLAG_TYPE> = {
-  type: FLAG_TYPE,
+export const flag = kindOf('<true|false>', parseFlag, {
   kind: 'flag',
-  valueHint: '<true|false>',
+  json: { type: 'boolean' },
   choices: ['true', 'false'],
-};
+});
 
 /** One of some words. */
-export function choice<const T extends readonly [string, ...string[]]>(choices: T) {
-  const type = z.enum(choices, { error: `expected one of ${choices.join(', ')}` });
-  return { type, kind: 'choice', valueHint: `<${choices.join('|')}>`, choices } as const;
+export function choice<const T extends string>(choices: readonly T[]): Kind<T> {
+  const parse = (text: string): T => {
+    const chosen = choices.find((each) => each === text);
+    if (chosen === undefined) throw invalidValue(`expected one of ${choices.join(', ')}`);
+    return chosen;
+  };
+  return kindOf(`<${choices.join('|')}>`, parse, {
+    kind: 'choice',
+    json: { ...TEXT, enum: choices },
+    choices,
+  });
 }
 
-/** An absolute path; the loader has made it absolute. */
-export function path() {
-  return { type: z.string().check(refusing(pathProblem)), kind: 'path', valueHint: '<path>' } as const;
-}
-
-/** Why a text cannot be a path; undefined if it can. */
-export function pathProblem(text: string): string | undefined {
-  if (text === '') return 'expected a path';
-  if (/\p{Cc}/u.test(text)) return 'expected a path without control characters';
+function parsePath(text: string, base: string): string {
+  if (text === '') throw invalidValue('expected a path');
+  if (/\p{Cc}/u.test(text)) throw invalidValue('expected a path without control characters');
   // Only a shell expands "~"; without one it would become a folder of that name.
-  if (/^~(?:[^/]*)(?:\/|$)/.test(text)) return 'expected a path without "~", which only a shell expands';
-  return undefined;
+  if (/^~(?:[^/]*)(?:\/|$)/.test(text))
+    throw invalidValue('expected a path without "~", which only a shell expands');
+  return resolve(base, text);
 }
 
-/** Texts; an empty list only if it has a meaning. */
-export function list(min: 0 | 1, check?: (entry: string) => string | undefined) {
-  const problem = (text: string): string | undefined => (text === '' ? 'expected a text' : check?.(text));
-  const type = z
-    .array(z.string().check(refusing(problem)))
-    .min(min, 'expected at least one entry; leave the setting out to select everything');
-  return { type, kind: 'list', valueHint: '<list>' } as const;
+/** A path, absolute once parsed. */
+export const path = kindOf('<path>', parsePath, { kind: 'path' });
+
+/** Texts; an empty list only if it has a meaning. @param check why a text cannot be an entry; undefined if it can */
+export function list(minItems: 0 | 1, check?: (entry: string) => string | undefined): Kind<string[]> {
+  const parse = (text: string): string[] => {
+    const problem = text === '' ? 'expected a text' : check?.(text);
+    if (problem !== undefined) throw invalidValue(problem);
+    return [text];
+  };
+  const emptyProblem = 'expected at least one entry; leave the setting out to select everything';
+  return kindOf('<list>', parse, {
+    kind: 'list',
+    json: { minItems, type: 'array', items: TEXT },
+    ...(minItems === 0 ? {} : { emptyProblem }),
+  });
 }
 
-/** A program and its arguments; the loader has made it a list, with the program's path absolute. */
-export function command() {
-  const message = 'expected a program and its arguments as a list, such as ["/usr/local/bin/tool","--all"]';
-  const type = z
-    .array(z.string({ error: message }), { error: message })
-    .min(1, message)
-    .refine(([program]) => program !== '', message)
-    .refine(
-      (words) => words.every((word) => !word.includes('\0')),
-      'expected words without the character NUL',
-    );
-  return { type, kind: 'command', valueHint: '<list>' } as const;
+function parseCommand(text: string, base: string): string[] {
+  const words = commandWords(text.trim());
+  const [program = '', ...rest] = words;
+  if (program === '') {
+    const example = '["/usr/local/bin/tool","--all"]';
+    throw invalidValue(`expected a program and its arguments as a list, such as ${example}`);
+  }
+  if (words.some((word) => word.includes('\0')))
+    throw invalidValue('expected words without the character NUL');
+  return [program.includes('/') ? resolve(base, program) : program, ...rest];
 }
 
-/** A secret whose text is checked; the messages of the check quote nothing of the text. The loader has made it a secret. */
-function secretKind(valueHint: string, problem: (text: string) => string | undefined) {
-  const type = z.instanceof(Secret).check(refusing((value: Secret) => problem(value.reveal())));
-  return { type, kind: 'secret', valueHint, spell: String } as const;
+function commandWords(text: string): string[] {
+  if (!text.startsWith('[')) return /\s/.test(text) ? [] : [text];
+  try {
+    const words: unknown = JSON.parse(text);
+    return Array.isArray(words) && words.every((word) => typeof word === 'string') ? words : [];
+  } catch {
+    return [];
+  }
+}
+
+/**
+ * A program and its arguments, as a JSON list or as one word. The program's path is absolute once parsed: commands run in
+ * folders of the mirror, where a relative path would lead to files from the service.
+ */
+export const command = kindOf('<list>', parseCommand, {
+  kind: 'command',
+  json: { minItems: 1, type: 'array', items: TEXT },
+});
+
+/** A secret whose text is checked; the messages of the check quote nothing of the text. */
+function secretKind(
+  valueHint: string,
+  problem: (text: string) => string | undefined,
+  holdsSeveral = false,
+): Kind<Secret> {
+  const checked = (found: Secret): Secret => {
+    const message = problem(found.reveal());
+    if (message !== undefined) throw invalidValue(message);
+    return found;
+  };
+  return kindOf(valueHint, (text) => checked(inlineSecret(text, holdsSeveral)), {
+    kind: 'secret',
+    json: { ...TEXT, writeOnly: true },
+    parseFile: (file) => checked(fileSecret(file, holdsSeveral)),
+    spell: String,
+  });
 }
 
 /** A secret. */
@@ -285,12 +318,4 @@ export const secretAddress = secretKind('<url>', addressProblem);
 export const secretKey = secretKind('<secret>', signingKeyProblem);
 
 /** Keys of the service, one per line, as a secret: they are tried in order. */
-export const keys = { ...secretKind('<secret>', () => undefined), holdsSeveral: true } as const;
-
-/** Turns a problem of a value into an issue of the schema. */
-function refusing<T>(problem: (value: T) => string | undefined): z.core.CheckFn<T> {
-  return (context) => {
-    const message = problem(context.value);
-    if (message !== undefined) context.issues.push({ code: 'custom', message, input: context.value });
-  };
-}
+export const keys = secretKind('<secret>', () => undefined, true);

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 
 import { MirrorError } from '../lib/errors/errors.ts';
 import { nearest } from '../lib/text/nearest.ts';
@@ -8,28 +8,24 @@ import {
   CONFIG_VARIABLE,
   fileSettingOf,
   kebabName,
-  partsOf,
-  sectionDescriptors,
   settingDescriptors,
   settingsByName,
+  setValue,
   VARIABLE_PREFIX,
   type SettingDescriptor,
 } from './descriptors.ts';
-import { type Need, pathProblem } from './kinds.ts';
+import type { Need, Setting } from './kinds.ts';
 import { DEFAULT_SOURCE, quote, type SettingProblem, SettingsError, type SettingSource } from './problems.ts';
 import { removedSetting, removedSettings } from './removed-settings.ts';
-import { settingsSchema, type NeedsOf, type Settings, type SettingsFor } from './schema.ts';
-import { fileSecret, inlineSecret } from './secret.ts';
+import type { NeedsOf, SettingsFor } from './schema.ts';
 
-/** A setting's value as its source spells it: texts for a list, one text for everything else. */
+/** A setting's value as its source spells it: texts for a list, one text for everything else; a command is a JSON list. */
 export interface Given {
   readonly value: string | readonly string[];
   readonly source: SettingSource;
   /** The base folder for a relative path. */
   readonly base: string;
 }
-
-type Values = ReadonlyMap<string, Given>;
 
 /** The settings of one source: values by dotted name, and the problems of the source. */
 export class Layer {
@@ -38,14 +34,18 @@ export class Layer {
   /** False if the source could not be read as a whole, so that a missing setting may be in it. */
   isComplete = true;
 
-  /** Adds a problem, once if several rules report the same for one place. */
+  /** Adds a problem. */
   refuse(setting: string | undefined, source: SettingSource | undefined, message: string): void {
-    const isKnown = this.problems.some(
-      (known) =>
-        known.setting === setting && known.source?.detail === source?.detail && known.message === message,
-    );
-    if (!isKnown) this.problems.push({ setting, source, message });
+    this.problems.push({ setting, source, message });
   }
+}
+
+/** The defaults of all settings. */
+const defaults = new Layer();
+for (const { name, default: value } of settingDescriptors) {
+  if (value === undefined) continue;
+  const text = typeof value === 'object' ? value : String(value);
+  defaults.values.set(name, { value: text, source: DEFAULT_SOURCE, base: '/' });
 }
 
 /** The source of each setting, by dotted name. */
@@ -172,25 +172,22 @@ export function resolveSettings<const T extends readonly Need[]>(
   needs: T,
   adviceOn: (missing: readonly SettingProblem[]) => string = () => '',
 ): Resolution<T> {
-  const whole = strongest(layers);
-  const { values, problems } = whole;
-  const { data, error } = settingsSchema.safeParse(schemaInput(whole));
-  for (const { path, message } of error?.issues ?? []) refuseValue(whole, path, message);
+  const whole = strongest([...layers, defaults]);
+  const settings = settingsOf(whole);
+  const { problems } = whole;
   const known = problems.length;
   if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs);
-  if (data === undefined || problems.length > 0)
+  if (!areWhole<T>(settings, problems))
     throw new SettingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
-  if (!hasNeeds(data, needs)) throw new TypeError('a setting is missing that was not missed');
-  return { settings: data, sources: sourcesOf(values) };
+  return { settings, sources: sourcesOf(whole) };
 }
 
-function hasNeeds<T extends readonly Need[]>(
-  settings: Settings,
-  needs: T,
-): settings is SettingsFor<NeedsOf<T>> {
-  const { service, directory } = settings;
-  const isAsked = service.baseUrl !== undefined && service.apiKey !== undefined;
-  return needs.every((need) => (need === 'service' ? isAsked : directory !== undefined));
+/** Whether nothing is wrong or missing. */
+function areWhole<T extends readonly Need[]>(
+  _settings: object,
+  problems: readonly SettingProblem[],
+): _settings is SettingsFor<NeedsOf<T>> {
+  return problems.length === 0;
 }
 
 /** All problems, and the given values, each from the strongest layer that has it; at most one of a secret and its file. */
@@ -213,92 +210,61 @@ function strongest(layers: readonly Layer[]): Layer {
   return whole;
 }
 
-/** Makes the schema's input: numbers from digits, absolute paths, secrets. */
-function schemaInput(whole: Layer): Readonly<Record<string, unknown>> {
-  const input = Object.fromEntries(sectionDescriptors.map(({ name }): [string, object] => [name, {}]));
-  const put = (name: string, value: unknown): void => {
-    const [section, key] = partsOf(name);
-    Reflect.set(input[section] ?? input, key, value);
-  };
-  for (const [name, given] of whole.values) {
-    const descriptor = settingsByName.get(name);
-    if (descriptor === undefined) continue;
-    const value = inputOf(descriptor, given);
-    const { secret, holdsSeveral, fileOf } = descriptor;
-    try {
-      if (secret) put(name, inlineSecret(String(value), holdsSeveral));
-      else put(name, value);
-      if (fileOf !== undefined && typeof value === 'string' && pathProblem(value) === undefined)
-        put(fileOf, fileSecret(value, settingsByName.get(fileOf)?.holdsSeveral));
-    } catch (error) {
-      if (!(error instanceof MirrorError)) throw error;
-      whole.refuse(name, given.source, error.message);
-    }
+/** Reads all values; a wrong one becomes a problem. */
+function settingsOf(whole: Layer): object {
+  const settings = {};
+  for (const setting of settingDescriptors) {
+    const { name, fileOf = '', kind, parse, emptyProblem } = setting;
+    const given = whole.values.get(name);
+    if (given === undefined) continue;
+    const found = [given.value].flat().flatMap((text) => read(whole, setting, given, text, parse));
+    if (given.value.length === 0 && emptyProblem !== undefined)
+      whole.refuse(name, given.source, emptyProblem);
+    setValue(settings, name, kind === 'list' ? found.flat() : found[0]);
+    const [path] = found;
+    const parseFile = settingsByName.get(fileOf)?.parseFile;
+    if (typeof path === 'string' && parseFile !== undefined)
+      setValue(settings, fileOf, read(whole, setting, given, path, parseFile)[0]);
   }
-  return input;
+  return settings;
 }
 
-function inputOf({ kind }: SettingDescriptor, { value, base }: Given): unknown {
-  if (kind === 'command')
-    return withAbsoluteProgram(typeof value === 'string' ? commandWords(value) : value, base);
-  if (typeof value !== 'string') return value;
-  if (kind === 'integer' && /^-?\d+$/.test(value)) return Number(value);
-  if (kind === 'flag' && (value === 'true' || value === 'false')) return value === 'true';
-  if (kind === 'path' && pathProblem(value) === undefined) return resolve(base, value);
-  return value;
-}
-
-/** A command in a variable or a flag: a JSON list, or one word; the schema refuses anything else. */
-function commandWords(text: string): unknown {
-  const trimmed = text.trim();
-  if (!trimmed.startsWith('[')) return /\s/.test(trimmed) ? text : [trimmed];
+/** Reads one value. @returns a list with it; an empty one for a wrong text, which becomes a problem */
+function read(
+  whole: Layer,
+  setting: SettingDescriptor,
+  { source, base }: Given,
+  text: string,
+  parse: Setting['parse'],
+): readonly unknown[] {
   try {
-    return JSON.parse(trimmed);
-  } catch {
-    return text;
+    return [parse(text, base)];
+  } catch (error) {
+    if (!(error instanceof MirrorError)) throw error;
+    const shown = isPrintable(setting, text) ? `, got ${quote(text)}` : '';
+    whole.refuse(setting.name, source, error.message + shown);
+    return [];
   }
-}
-
-/**
- * Makes the path of a program absolute: commands run in folders of the mirror, where a relative path would lead to files
- * from the service.
- */
-function withAbsoluteProgram(words: unknown, base: string): unknown {
-  const list: readonly unknown[] = Array.isArray(words) ? words : [];
-  const [program, ...rest] = list;
-  return typeof program === 'string' && program.includes('/') ? [resolve(base, program), ...rest] : words;
-}
-
-/** Adds a problem that the schema found in a value, with the value itself if it may be shown. */
-function refuseValue(whole: Layer, path: readonly PropertyKey[], message: string): void {
-  const setting = path.filter((part) => typeof part === 'string').join('.');
-  const given = givenFor(setting, whole.values);
-  const index = path.find((part) => typeof part === 'number');
-  const value = typeof index === 'number' ? given?.value[index] : given?.value;
-  const isShown = typeof value === 'string' && isPrintable(setting, value);
-  whole.refuse(setting, given?.source, isShown ? `${message}, got ${quote(value)}` : message);
-}
-
-/** The value of a setting; for a secret, its file's value if a file was given. */
-function givenFor(name: string, values: Values): Given | undefined {
-  return values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
 }
 
 /** Whether a rejected value may be shown: an address may hold a password, even in a wrong place. */
-function isPrintable(setting: string, value: string): boolean {
-  const descriptor = settingsByName.get(setting);
+function isPrintable({ kind, fileOf }: SettingDescriptor, text: string): boolean {
   // Users sometimes give a secret itself in place of its file; the arguments of a command may be anything.
-  if (descriptor === undefined || descriptor.secret || descriptor.fileOf !== undefined) return false;
-  if (descriptor.kind === 'command') return false;
-  if (descriptor.kind !== 'address') return !/:\/\/[^]*@/.test(value);
-  return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(value);
+  if (kind === 'secret' || kind === 'command' || fileOf !== undefined) return false;
+  if (kind !== 'address') return !/:\/\/[^]*@/.test(text);
+  return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(text);
+}
+
+/** The value of a setting; for a secret, its file's value if a file was given. */
+function givenFor(name: string, { values }: Layer): Given | undefined {
+  return values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
 }
 
 function refuseMissing(whole: Layer, needs: readonly Need[]): void {
   for (const { name, need, flag, environmentVariable } of settingDescriptors) {
     if (need === undefined || !needs.includes(need)) continue;
     const file = fileSettingOf(name);
-    if (givenFor(name, whole.values) !== undefined) continue;
+    if (givenFor(name, whole) !== undefined) continue;
     if (whole.problems.some(({ setting = '' }) => setting === name || setting === file?.name)) continue;
     const ways =
       file === undefined
@@ -309,8 +275,8 @@ function refuseMissing(whole: Layer, needs: readonly Need[]): void {
   }
 }
 
-function sourcesOf(values: Values): SettingSources {
+function sourcesOf(whole: Layer): SettingSources {
   return Object.fromEntries(
-    settingDescriptors.map(({ name }) => [name, givenFor(name, values)?.source ?? DEFAULT_SOURCE]),
+    settingDescriptors.map(({ name }) => [name, givenFor(name, whole)?.source ?? DEFAULT_SOURCE]),
   );
 }

@@ -1,30 +1,31 @@
 import { stringify } from 'yaml';
-import { z } from 'zod';
 
 import { printable } from '../lib/text/humanize.ts';
 import { escapedJson } from '../lib/text/terminal-text.ts';
-import { partsOf, settingDescriptors, settingValue } from './descriptors.ts';
-import { settingFacts } from './kinds.ts';
+import { partsOf, sectionDescriptions, settingDescriptors, settingValue, setValue } from './descriptors.ts';
 import type { SettingSources } from './layers.ts';
 import { DEFAULT_SOURCE, type SettingSource } from './problems.ts';
-import { type Settings, settingsSchema } from './schema.ts';
+import type { Settings } from './schema.ts';
 
-/** The JSON Schema of the settings file, for editors and checks. */
+/** The JSON Schema of the settings file, for editors and checks. Nothing is required in it: variables, flags and credentials count too. */
 export function renderJsonSchema(): string {
-  const schema = z.toJSONSchema(settingsSchema, {
-    io: 'input',
-    unrepresentable: 'any',
-    override: ({ zodSchema, jsonSchema }) => {
-      // Nothing is required in the file: the environment, flags and credentials count too.
-      delete jsonSchema.required;
-      // A section whose lines are all commented out is null.
-      if (zodSchema instanceof z.ZodObject && zodSchema !== settingsSchema)
-        Object.assign(jsonSchema, { type: ['object', 'null'] });
-      if (settingFacts.get(zodSchema)?.kind === 'secret')
-        Object.assign(jsonSchema, { type: 'string', writeOnly: true });
-    },
-  });
-  return `${JSON.stringify({ title: 'Settings of workbook-mirror', ...schema }, undefined, 2)}\n`;
+  const properties: object = {};
+  for (const { name, description, default: value, json } of settingDescriptors)
+    setValue(properties, name, { description, ...(value === undefined ? {} : { default: value }), ...json });
+  for (const [name, description] of sectionDescriptions) {
+    const members: unknown = Reflect.get(properties, name);
+    // A section whose lines are all commented out is null.
+    const type = ['object', 'null'];
+    setValue(properties, name, { type, properties: members, additionalProperties: false, description });
+  }
+  const schema = {
+    title: 'Settings of workbook-mirror',
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    type: 'object',
+    properties,
+    additionalProperties: false,
+  };
+  return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
 
 /** The present value of a setting, ready for JSON and for printing: spelled as in the file, secrets masked. */

@@ -48,7 +48,7 @@ export const serviceSection = section('The service that is mirrored.', {
     description: 'timeout until a response starts, and for silence within it',
     default: '2m',
   }),
-  maxBandwidth: setting(orOff(size()), {
+  maxBandwidth: setting(orOff(size), {
     description: 'total download limit in bytes per second, such as `10 MB`',
     default: 'off',
   }),
@@ -139,12 +139,12 @@ function eventProblem(entry: string): string | undefined {
 }
 
 export const hooksSection = section('Commands to run and addresses to notify.', {
-  afterPublish: setting(command(), {
+  afterPublish: setting(command, {
     description: 'command that runs after a target was published, moved or retired',
     comment: ARGUMENTS,
     example: ['/usr/local/bin/after-publish'],
   }),
-  beforePublish: setting(command(), {
+  beforePublish: setting(command, {
     description: 'command that may refuse a new state of a target before it is published',
     comment: ARGUMENTS,
     example: ['/usr/local/bin/before-publish'],
@@ -183,7 +183,7 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     description: 'where the embedded service listens: `host:port`',
     default: '127.0.0.1:9400',
   }),
-  directory: setting(path(), {
+  directory: setting(path, {
     description: 'folder of the embedded service',
     example: '/var/lib/workbook-service',
   }),

@@ -1,5 +1,3 @@
-import { z } from 'zod';
-
 import {
   choice,
   deletionLimit,
@@ -11,7 +9,9 @@ import {
   path,
   retention,
   schedule,
+  type Section,
   section,
+  type Setting,
   setting,
   shard,
   size,
@@ -60,11 +60,11 @@ const historySection = section(
 const archiveSection = section(
   'Limits of an archive. A larger one is refused, and the published tree stays.',
   {
-    maxSize: setting(size(), {
+    maxSize: setting(size, {
       default: '64 GiB',
       description: 'largest archive to download',
     }),
-    maxUnpackedSize: setting(size(), {
+    maxUnpackedSize: setting(size, {
       default: '256 GiB',
       description: 'largest total size of the files of an archive',
     }),
@@ -81,9 +81,9 @@ const archiveSection = section(
 );
 
 /** The one source of all settings: names, types, defaults, descriptions, and which are secret. */
-export const settingsSchema = z.strictObject({
+export const settingsSchema = {
   service: serviceSection,
-  directory: setting(path(), {
+  directory: setting(path, {
     description: 'folder of the mirror, its manifests, its history and its state',
     comment: 'A relative path in this file starts at the folder of this file.',
     example: '/var/lib/workbook-mirror',
@@ -181,10 +181,25 @@ export const settingsSchema = z.strictObject({
   http: httpSection,
   hooks: hooksSection,
   serve: serveSection,
-});
+};
+
+type ValueOf<Entry> =
+  Entry extends Setting<infer Value>
+    ? Value
+    : Entry extends Section<infer Members>
+      ? ValuesOf<Members>
+      : never;
+
+type MayLack<Entries> = {
+  [Name in keyof Entries]: undefined extends ValueOf<Entries[Name]> ? Name : never;
+}[keyof Entries];
+
+type ValuesOf<Entries> = { [Name in Exclude<keyof Entries, MayLack<Entries>>]: ValueOf<Entries[Name]> } & {
+  [Name in MayLack<Entries>]?: ValueOf<Entries[Name]>;
+};
 
 /** All settings, validated. Durations are milliseconds; paths are absolute; the base address has no trailing slash. */
-export type Settings = z.output<typeof settingsSchema>;
+export type Settings = ValuesOf<typeof settingsSchema>;
 
 /** The parts in a literal list of needs; none for a list that is only known when the program runs. */
 export type NeedsOf<T extends readonly Need[]> = number extends T['length'] ? never : T[number];

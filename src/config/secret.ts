@@ -108,9 +108,10 @@ const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
 /**
  * Reads the values in the text of a secret: one value, or keys one per line. Repeated and empty lines are ignored.
  *
+ * @param where the start of the messages: the source of the text
  * @throws MirrorError `settings.invalid`, never with a part of the text
  */
-function parseSecret(text: string, holdsSeveral: boolean): Values {
+function parseSecret(text: string, holdsSeveral: boolean, where = ''): Values {
   const whole = text.replace(/[\r\n]+$/, '');
   const lines = holdsSeveral ? whole.split(/\r\n|\r|\n/) : [whole];
   const values = new Set<string>();
@@ -119,12 +120,13 @@ function parseSecret(text: string, holdsSeveral: boolean): Values {
     const pasted = PASTED.find(([pattern]) => pattern.test(line))?.[1];
     const problem = pasted ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
     if (problem !== undefined)
-      throw invalidValue(`${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
+      throw invalidValue(`${where}${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
     values.add(line);
   }
   const [first, ...more] = values;
-  if (first === undefined) throw invalidValue('is empty');
-  if (values.size > MAX_KEYS) throw invalidValue(`holds more than ${MAX_KEYS} keys: is it another file?`);
+  if (first === undefined) throw invalidValue(`${where}is empty`);
+  if (values.size > MAX_KEYS)
+    throw invalidValue(`${where}holds more than ${MAX_KEYS} keys: is it another file?`);
   return [first, ...more];
 }
 
@@ -153,50 +155,38 @@ export function inlineSecret(text: string, holdsSeveral = false): Secret {
  * @throws MirrorError `settings.invalid` if the file has no usable secret now
  */
 export function fileSecret(path: string, holdsSeveral = false): Secret {
-  let current = readSecret(path, holdsSeveral);
-  return new Secret(() => {
-    try {
-      current = readSecret(path, holdsSeveral, current);
-    } catch {
-      // Checked again at the next call.
-    }
-    return current.values;
-  });
-}
-
-/** The content of a file, and the metadata of the file when it was read. */
-interface Content {
-  readonly stamp: string;
-  readonly values: Values;
-}
-
-/** @param known the content that was read last: it is returned if the file has not changed */
-function readSecret(path: string, holdsSeveral: boolean, known?: Content): Content {
-  // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
-  const stat = readable(() => statSync(path, { bigint: true }));
-  // The change time reveals a new content of the same length whose modification time was set back.
-  const stamp = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
-  // A pipe or a device is read only once.
-  if (known !== undefined && (known.stamp === stamp || !stat.isFile())) return known;
-  if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
-  const text = readable(() => readFileSync(path, 'utf8'));
+  let stamp = '';
+  let values: Values | null = null;
+  const read = (): Values => {
+    // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
+    const stat = statSync(path, { bigint: true });
+    // The change time reveals a new content of the same length whose modification time was set back.
+    const present = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
+    // A pipe or a device is read only once.
+    if (values !== null && (stamp === present || !stat.isFile())) return values;
+    if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
+    values = parseSecret(readFileSync(path, 'utf8'), holdsSeveral, `the content of ${path}: `);
+    stamp = present;
+    return values;
+  };
   try {
-    return { stamp, values: parseSecret(text, holdsSeveral) };
+    read();
   } catch (error) {
-    const reason = error instanceof MirrorError ? error.message : 'is unusable';
-    throw new MirrorError('settings.invalid', `the content of ${path}: ${reason}`, { cause: error });
-  }
-}
-
-function readable<T>(action: () => T): T {
-  try {
-    return action();
-  } catch (error) {
+    if (error instanceof MirrorError) throw error;
     // The path is left out: if the secret itself was given in its place, the message would show it.
     throw invalidValue(
       `expected the path of a file that can be read (${systemCode(error) ?? 'unknown error'})`,
     );
   }
+  return new Secret(() => {
+    try {
+      return read();
+    } catch (error) {
+      // Checked again at the next call.
+      if (values === null) throw error;
+      return values;
+    }
+  });
 }
 
 /** All present secrets of the settings, also the password alone of an address, to keep them out of every output. */

@@ -1,7 +1,7 @@
 import {
   type SettingDescriptor,
   partsOf,
-  sectionDescriptors,
+  sectionDescriptions,
   settingDescriptors,
 } from '../../src/config/descriptors.ts';
 import { inlineYaml } from '../../src/config/render.ts';
@@ -37,7 +37,7 @@ export function renderExample(): string {
     const [section] = partsOf(descriptor.name);
     if (section === '' || section !== previous) lines.push('');
     if (section !== '' && section !== previous) {
-      const about = sectionDescriptors.find(({ name }) => name === section)?.description ?? '';
+      const about = sectionDescriptions.get(section) ?? '';
       lines.push(...comment(about, ''), `${section}:`);
     }
     previous = section;

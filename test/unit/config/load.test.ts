@@ -501,8 +501,8 @@ describe('secrets', () => {
         env: { WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://s3cret@h' },
       }),
     ).toEqual([
-      `service.apiKey (${configFile}:2): line 2 is a line "name: value", as of a header or of YAML: give the value alone`,
       'service.baseUrl (WORKBOOK_MIRROR_SERVICE_BASE_URL): expected an address without user name and password; give service.apiKey instead',
+      `service.apiKey (${configFile}:2): line 2 is a line "name: value", as of a header or of YAML: give the value alone`,
     ]);
     expect(
       problems({ env: { ...SERVICE, WORKBOOK_MIRROR_SERVICE_API_KEY: '' }, needs: ['service'] }),
