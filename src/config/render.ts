@@ -30,7 +30,7 @@ export function renderJsonSchema(): string {
 
 /** The present value of a setting, ready for JSON and for printing: spelled as in the file, secrets masked. */
 export interface EffectiveSetting {
-  readonly value: string | number | readonly string[] | null;
+  readonly value: string | number | boolean | readonly string[] | null;
   readonly source: SettingSource;
 }
 
@@ -50,7 +50,8 @@ export function effectiveSettings(
 
 function plain(value: unknown): EffectiveSetting['value'] {
   if (Array.isArray(value)) return value.map(String);
-  return typeof value === 'string' || typeof value === 'number' ? value : null;
+  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
+  return isPlain ? value : null;
 }
 
 /** The present values of all settings as YAML, secrets masked, each with its source. */

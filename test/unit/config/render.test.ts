@@ -165,6 +165,7 @@ describe('the effective settings', () => {
     `  apiTokenFile: ${TOKEN_FILE}`,
     'directory: "/a: b # c"',
     "branches: {include: ['**', '1', 'a, b']}",
+    'standby: true',
     'fullCheck: 90m',
     'serve: {listen: "[::1]:1"}',
   ].join('\n');
@@ -180,11 +181,12 @@ describe('the effective settings', () => {
       "  apiToken: '***' # file /etc/c.yaml:4",
       `  apiTokenFile: ${TOKEN_FILE} # file /etc/c.yaml:4`,
       'state: redis://u:***@h/0 # environment WORKBOOK_MIRROR_STATE',
-      'fullCheck: 1h30m # file /etc/c.yaml:7',
+      'standby: true # file /etc/c.yaml:7',
+      'fullCheck: 1h30m # file /etc/c.yaml:8',
       'maxStaleness: null # default: 3 schedule periods, at least 15m',
       'publish: auto # default',
       '  directory: null # default',
-      "  listen: '[::1]:1' # file /etc/c.yaml:8",
+      "  listen: '[::1]:1' # file /etc/c.yaml:9",
     ]) {
       expect(yaml.split('\n')).toContain(line);
     }
