@@ -1,5 +1,5 @@
+import { z } from 'zod';
 import { nameFault, treeFault } from '../../lib/paths/file-name.ts';
-import { parseSliced, parseWhole, type SlicedJson } from '../../lib/text/sliced-json.ts';
 import {
   byCodeUnits,
   fileSchema,
@@ -7,104 +7,52 @@ import {
   type Manifest,
   type ManifestFile,
   manifestSchema,
-  type ManifestWorkbook,
 } from './manifest.ts';
 
-function instantText(timeMs: number): string {
-  return new Date(timeMs).toISOString();
-}
-
-/** All fields, sorted by name on disk: the name there, and the name in memory. */
-const FIELDS: readonly (readonly [disk: string, memory: string])[] = [
-  ['action', 'action'],
-  ['approval', 'approval'],
+/** The fields with another name in memory: the name on disk, and the name in memory. */
+const RENAMED: readonly (readonly [disk: string, memory: string])[] = [
   ['archive_size', 'archiveBytes'],
   ['at', 'approvedAtMs'],
-  ['author', 'author'],
-  ['borrowed', 'borrowed'],
-  ['branch', 'branch'],
   ['by', 'approvedBy'],
   ['by_word', 'isByWord'],
   ['compared_at', 'comparedAtMs'],
-  ['crc32', 'crc32'],
   ['created_at', 'createdAt'],
-  ['etag', 'etag'],
-  ['files', 'files'],
-  ['fingerprint', 'fingerprint'],
-  ['format', 'format'],
   ['full_name', 'fullName'],
-  ['id', 'id'],
-  ['message', 'message'],
-  ['missing', 'missing'],
-  ['mode', 'mode'],
   ['mtime', 'mtimeMs'],
-  ['name', 'name'],
   ['parent', 'parentId'],
-  ['path', 'path'],
   ['published_at', 'publishedAtMs'],
-  ['reason', 'reason'],
-  ['repository', 'repository'],
   ['restored_at', 'restoredAtMs'],
-  ['settled', 'settled'],
-  ['sha256', 'sha256'],
   ['size', 'sizeBytes'],
-  ['skipped', 'skipped'],
   ['thorough', 'isThorough'],
-  ['url', 'url'],
   ['verified_at', 'verifiedAtMs'],
   ['version', 'versionId'],
-  ['workbook', 'workbook'],
 ];
+const MEMORY_NAMES = new Map(RENAMED);
+const DISK_NAMES = new Map(RENAMED.map(([disk, memory]) => [memory, disk]));
 
-/** An object with the names on disk, sorted, so that the same inventory always gives the same text. */
-function toDisk(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(toDisk);
-  if (typeof value !== 'object' || value === null) return value;
-  const onDisk: Record<string, unknown> = {};
-  for (const [disk, memory] of FIELDS) {
-    const field: unknown = Reflect.get(value, memory);
-    if (field === undefined) continue;
-    const isTime = typeof field === 'number' && memory.endsWith('AtMs');
-    onDisk[disk] = isTime ? instantText(field) : toDisk(field);
+/** A value with the names and formats on disk, its fields sorted, so that the same inventory always gives the same text. */
+function toDisk(value: unknown, name = ''): unknown {
+  if (typeof value === 'number') {
+    if (/(?:At|mtime)Ms$/.test(name)) return new Date(value).toISOString();
+    if (name === 'mode') return value.toString(8).padStart(4, '0');
+    return name === 'crc32' ? value.toString(16).padStart(8, '0') : value;
   }
-  return onDisk;
+  if (Array.isArray(value)) return value.map((each) => toDisk(each));
+  if (typeof value !== 'object' || value === null) return value;
+  const fields = Object.entries(value).map(([each, field]): [string, unknown] => [
+    DISK_NAMES.get(each) ?? each,
+    toDisk(field, each),
+  ]);
+  return Object.fromEntries(fields.sort(([a], [b]) => byCodeUnits(a, b)));
 }
 
-/** As {@link toDisk} for a file: there are many, and the table takes twice as long. */
-function fileToDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes: size, workbook }: ManifestFile) {
-  return {
-    crc32: crc32?.toString(16).padStart(8, '0'),
-    mode: mode.toString(8).padStart(4, '0'),
-    mtime: instantText(mtimeMs),
-    path,
-    sha256,
-    size,
-    workbook: workbook && versionToDisk(workbook),
-  };
-}
-
-function versionToDisk({
-  versionId: version,
-  createdAt: created_at,
-  parentId: parent,
-  ...same
-}: ManifestWorkbook) {
-  const { action, author, id, message } = same;
-  return { action, author, created_at, id, message, parent, version };
-}
-
-const MEMORY_NAMES = new Map(FIELDS.map(([disk, memory]) => [disk, memory]));
-
-/** An object with the names in memory, without unknown fields. */
+/** A value with the names in memory. */
 function fromDisk(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(fromDisk);
   if (typeof value !== 'object' || value === null) return value;
-  const inMemory: Record<string, unknown> = {};
-  for (const [name, field] of Object.entries(value)) {
-    const memory = MEMORY_NAMES.get(name);
-    if (memory !== undefined) inMemory[memory] = fromDisk(field);
-  }
-  return inMemory;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, field]) => [MEMORY_NAMES.get(name) ?? name, fromDisk(field)]),
+  );
 }
 
 /** How many files become text at a time: the text of a great tree is longer than the data that it is made from. */
@@ -121,21 +69,24 @@ export function* formatManifest(manifest: Manifest): Generator<string, void> {
     ...(missing.length === 0 ? {} : { missing }),
     files: [],
   };
-  const whole = JSON.stringify(toDisk(written), null, 1);
-  // No text within JSON contains a line break.
-  const bracket = whole.indexOf('\n "files": []') + '\n "files": ['.length;
+  const [before = '', after = ''] = textOf(written).split(EMPTY);
   const files = manifest.files.toSorted((a, b) => byCodeUnits(a.path, b.path));
-  yield whole.slice(0, bracket);
+  yield `${before}${OPENING}`;
   for (let index = 0; index < files.length; index += SLICE_FILES) {
-    const slice = JSON.stringify({ files: files.slice(index, index + SLICE_FILES).map(fileToDisk) }, null, 1);
-    const sliceText = slice.slice(BEFORE_FILES.length, -AFTER_FILES.length);
-    yield index === 0 ? sliceText : `,${sliceText}`;
+    const slice = textOf({ files: files.slice(index, index + SLICE_FILES) });
+    yield (index === 0 ? '' : ',') + slice.slice(1 + OPENING.length, -CLOSING.length);
   }
-  yield `${files.length === 0 ? '' : '\n '}${whole.slice(bracket)}\n`;
+  yield `${files.length === 0 ? '' : '\n '}]${after}\n`;
 }
 
-const BEFORE_FILES = '{\n "files": [';
-const AFTER_FILES = '\n ]\n}';
+/** No text within JSON contains a line break. */
+const OPENING = '\n "files": [';
+const EMPTY = `${OPENING}]`;
+const CLOSING = '\n ]\n}';
+
+function textOf(value: unknown): string {
+  return JSON.stringify(toDisk(value), null, 1);
+}
 
 /** A text that should be a manifest. */
 export interface ManifestReading {
@@ -151,13 +102,26 @@ export interface ManifestReading {
  */
 export function parseManifest(json: Buffer): ManifestReading {
   const refused = (problem: string): ManifestReading => ({ manifest: null, problem });
-  const notThere = (field: string): ManifestReading =>
-    refused(`its field ${JSON.stringify(field)} is not what a manifest has there`);
-  const parts = partsOf(json, parseSliced) ?? partsOf(json, parseWhole);
-  if (parts === null) return refused('it is not JSON');
-  const { head, files, hasOtherFile } = parts;
-  if (head.data === undefined) return notThere(placeOnDisk(head.error.issues[0]?.path ?? []));
-  if (hasOtherFile) return notThere(`files.${files.length}`);
+  const notThere = (path: readonly PropertyKey[] = []): ManifestReading => {
+    const names = path.map((name) => DISK_NAMES.get(String(name)) ?? String(name));
+    return refused(`its field ${JSON.stringify(names.join('.'))} is not what a manifest has there`);
+  };
+  let parsed: unknown;
+  try {
+    parsed = JSON.parse(json.toString('utf8'));
+  } catch {
+    return refused('it is not JSON');
+  }
+  const written = writtenSchema.safeParse(parsed);
+  const elements = written.data?.files;
+  const head = manifestSchema.safeParse(fromDisk({ ...written.data, files: elements && [] }));
+  if (head.data === undefined) return notThere(head.error.issues[0]?.path);
+  const files: ManifestFile[] = [];
+  for (const [index, each] of (elements ?? []).entries()) {
+    const file = fileSchema.safeParse(fromDisk(each));
+    if (file.data === undefined) return notThere(['files', index]);
+    files.push(file.data);
+  }
   const { format: _, ...facts } = head.data;
   const skippedFault = facts.skipped.find(({ path }) => nameFault(path) !== null);
   const fault =
@@ -168,24 +132,5 @@ export function parseManifest(json: Buffer): ManifestReading {
   return { manifest: { ...facts, comparedAtMs, files }, problem: null };
 }
 
-function placeOnDisk(path: readonly PropertyKey[]): string {
-  const nameOf = (key: PropertyKey) => FIELDS.find(([, memory]) => memory === key)?.[0] ?? String(key);
-  return path.map(nameOf).join('.');
-}
-
-/** The facts, and the files up to the first entry that describes no file; null if the text is not JSON, or not in the layout that `parse` expects. */
-function partsOf(json: Buffer, parse: (json: Buffer, key: string) => SlicedJson) {
-  const files: ManifestFile[] = [];
-  let hasOtherFile = false;
-  try {
-    const { object, elements } = parse(json, 'files');
-    for (const element of elements) {
-      const { data } = fileSchema.safeParse(fromDisk(element));
-      if (data === undefined) hasOtherFile = true;
-      else if (!hasOtherFile) files.push(data);
-    }
-    return { head: manifestSchema.safeParse(fromDisk(object)), files, hasOtherFile };
-  } catch {
-    return null;
-  }
-}
+/** There may be very many files: each is converted and checked separately. */
+const writtenSchema = z.looseObject({ files: z.array(z.unknown()).optional().catch(undefined) });
