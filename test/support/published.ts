@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
@@ -9,7 +10,7 @@ import { publishedManifest } from '../../src/mirror/store/inventory.ts';
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { discardStage } from '../../src/mirror/store/publish/journal.ts';
 import { publishStage } from '../../src/mirror/store/publish/publish.ts';
-import { openStage, stageFile } from '../../src/mirror/store/publish/stage.ts';
+import { makeParents, openStage, setTime, type Stage } from '../../src/mirror/store/publish/stage.ts';
 import { manifestWith } from './builders.ts';
 
 /** The time of all files and manifests that tests publish. */
@@ -68,13 +69,33 @@ export async function publishFiles(
     for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
       const same = known.get(name);
       const isSame = same?.sha256 === createHash('sha256').update(text).digest('hex');
-      inventory.push(isSame ? same : await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {}));
+      inventory.push(isSame ? same : await stageText(stage, name, text));
     }
     const manifest = manifestOf(inventory, repositoryId, JSON.stringify(files));
     return await publishStage(store, stage, { manifest, before });
   } finally {
     await discardStage(store, stage);
   }
+}
+
+/** Writes a file of the new tree. */
+export async function stageText(
+  stage: Stage,
+  path: string,
+  text: string,
+  mtimeMs = TIME_MS,
+): Promise<ManifestFile> {
+  await makeParents(stage, path);
+  await writeFile(join(stage.tree, path), text, { flag: 'wx', mode: 0o644 });
+  stage.staged.add(path);
+  const sha256 = createHash('sha256').update(text).digest('hex');
+  return {
+    path,
+    sizeBytes: Buffer.byteLength(text),
+    sha256,
+    mtimeMs,
+    mode: await setTime(stage, path, mtimeMs),
+  };
 }
 
 /** The files below a folder, with their texts. */

@@ -1,9 +1,7 @@
-import { createHash } from 'node:crypto';
 import { constants, copyFile, lstat, readdir, utimes, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
-import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
-import { statsNow, withOpen } from '../../../lib/disk/read.ts';
+import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
@@ -25,6 +23,7 @@ import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from 
 import { isTreeAt, publishedTree, type TreePlace } from '../published-tree.ts';
 import { type Keeping, STAGED } from '../publish/moves.ts';
 import { keepPublished, type Stage } from '../publish/stage.ts';
+import { sha256Of } from '../verify/examine.ts';
 
 /** A tree in the history, with the facts that pruning needs. */
 export interface Kept {
@@ -153,30 +152,42 @@ export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
  * Finds an intact copy of each of some files of a target: in its published tree, in its history, and then also
  * under any other path that its repository has or had. Every byte of each copy was read.
  * @param path the target's path below `mirror/`
+ * @param first the tree to search first, and a function that receives the number of bytes just found
  * @returns the absolute places of the copies by the paths of the files, and the paths of files without one
+ * @throws the reason of `signal`; MirrorError `disk.*`
  */
 export async function findCopies(
   layout: DirectoryLayout,
   path: string,
   files: readonly ManifestFile[],
+  signal: AbortSignal,
+  first: { readonly tree: string; readonly onFound: (bytes: number) => void } | null = null,
 ): Promise<{ readonly sources: ReadonlyMap<string, string>; readonly lost: readonly string[] }> {
   const copies = new Map<string, string>();
   const missing = new Set(files.map(({ sha256 }) => sha256));
   const targets = new Set<string>();
+  /** Moves those missing contents that a tree has to the copies. */
+  const search = async ({ tree, manifest: file }: FilesOfState, isOwn: boolean): Promise<void> => {
+    const manifest = await readManifest(file);
+    if (manifest === null) return;
+    if (isOwn) targets.add(keyOf(manifest));
+    if (!targets.has(keyOf(manifest))) return;
+    for (const { path: name, sha256, sizeBytes } of manifest.files) {
+      signal.throwIfAborted();
+      const copy = join(tree, name);
+      if (!missing.has(sha256) || (await digestOf(copy, sizeBytes)) !== sha256) continue;
+      copies.set(sha256, copy);
+      missing.delete(sha256);
+      first?.onFound(sizeBytes);
+    }
+  };
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
-  for (const each of [publishedAt(layout, path), ...kept]) {
-    const manifest = await readManifest(each.manifest);
-    if (manifest === null) continue;
-    targets.add(keyOf(manifest));
-    await takeCopies(each.tree, manifest, missing, copies);
-  }
-  const published = missing.size === 0 ? [] : await manifestPaths(layout);
+  const own = [publishedAt(layout, path), ...kept];
+  for (const each of [...own.filter(({ tree }) => tree === first?.tree), ...own]) await search(each, true);
+  const others = missing.size === 0 ? [] : await manifestPaths(layout);
   const further = missing.size === 0 ? [] : await readHistory(layout);
-  for (const each of [...published.map((other) => publishedAt(layout, other)), ...further]) {
-    const manifest = await readManifest(each.manifest);
-    if (manifest !== null && targets.has(keyOf(manifest)))
-      await takeCopies(each.tree, manifest, missing, copies);
-  }
+  for (const each of [...others.map((other) => publishedAt(layout, other)), ...further])
+    await search(each, false);
   const sources = new Map<string, string>();
   for (const file of files) {
     const copy = copies.get(file.sha256);
@@ -185,7 +196,9 @@ export async function findCopies(
   return { sources, lost: files.map((file) => file.path).filter((each) => !sources.has(each)) };
 }
 
-function publishedAt(layout: DirectoryLayout, path: string): Pick<HistoryEntry, 'tree' | 'manifest'> {
+type FilesOfState = Pick<HistoryEntry, 'tree' | 'manifest'>;
+
+function publishedAt(layout: DirectoryLayout, path: string): FilesOfState {
   return { tree: publishedTree(layout, path), manifest: manifestPath(layout, path) };
 }
 
@@ -193,34 +206,10 @@ function keyOf(manifest: Manifest): string {
   return targetKey(targetOf(manifest));
 }
 
-/** Moves those missing contents that a tree has to the copies. */
-async function takeCopies(
-  tree: string,
-  { files }: Manifest,
-  missing: Set<string>,
-  copies: Map<string, string>,
-): Promise<void> {
-  for (const { path, sha256 } of files) {
-    const file = join(tree, path);
-    if (!missing.has(sha256) || (await digestOf(file)) !== sha256) continue;
-    copies.set(sha256, file);
-    missing.delete(sha256);
-  }
-}
-
-/** SHA-256 of a plain file in hexadecimal digits; null if it cannot be read. */
-export async function digestOf(file: string): Promise<string | null> {
-  try {
-    return await withOpen(file, READ_FLAGS, async (handle) => {
-      if (!(await handle.stat()).isFile()) return null;
-      const hash = createHash('sha256');
-      const chunks: AsyncIterable<unknown> = handle.createReadStream({ autoClose: false });
-      for await (const chunk of chunks) if (chunk instanceof Uint8Array) hash.update(chunk);
-      return hash.digest('hex');
-    });
-  } catch {
-    return null;
-  }
+/** SHA-256 of a plain file in hexadecimal digits, as far as this size; null if it cannot be read. */
+export async function digestOf(file: string, sizeBytes: number): Promise<string | null> {
+  const isFile = (await lstat(file).catch(() => null))?.isFile() === true;
+  return isFile ? sha256Of(file, sizeBytes).catch(() => null) : null;
 }
 
 /** A state and the one before it, which the history takes. */

@@ -1,6 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { constants, createReadStream } from 'node:fs';
-import { chmod, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { chmod, constants, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { syncDirectory } from '../../../lib/disk/durable.ts';
@@ -18,7 +17,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { discardStage } from '../publish/journal.ts';
 import { publishStage } from '../publish/publish.ts';
-import { linkFiles, type Stage, stageFile, openStage } from '../publish/stage.ts';
+import { linkFiles, makeParents, openStage, setTime, type Stage } from '../publish/stage.ts';
 import { examineTree, trustOf } from '../verify/examine.ts';
 import { digestOf, findCopies } from './history.ts';
 
@@ -65,19 +64,10 @@ export async function findFiles(
   onBytes: OnBytes,
 ): Promise<FoundFiles> {
   const totalBytes = sizeOf(files);
-  const sources = new Map<string, string>();
-  const elsewhere: ManifestFile[] = [];
-  for (const file of files) {
-    signal.throwIfAborted();
-    const own = join(tree, file.path);
-    if ((await digestOf(own)) === file.sha256) sources.set(file.path, own);
-    else elsewhere.push(file);
-    onBytes(file.sizeBytes, totalBytes);
-  }
-  if (elsewhere.length === 0) return { place, files, sources };
-  const copies = await findCopies(layout, target, elsewhere);
-  if (copies.lost.length > 0) throw lostBytes(place, copies.lost);
-  return { place, files, sources: new Map([...sources, ...copies.sources]) };
+  const onFound = (bytes: number): void => onBytes(bytes, totalBytes);
+  const { sources, lost } = await findCopies(layout, target, files, signal, { tree, onFound });
+  if (lost.length > 0) throw lostBytes(place, lost);
+  return { place, files, sources };
 }
 
 /** The error for files whose bytes were found nowhere. */
@@ -122,10 +112,7 @@ export async function restoreInto(
   });
 }
 
-/**
- * Copies files, sharing their blocks if the file system can, and flushes them. Each copy is read: the owner of the
- * history may have replaced a file since it was checked, in particular by a link to a file that only this user may read.
- */
+/** Copies files, and flushes them. */
 async function copyFiles(
   to: string,
   { place, files, sources }: FoundFiles,
@@ -134,15 +121,14 @@ async function copyFiles(
 ): Promise<void> {
   const totalBytes = sizeOf(files);
   await mkdir(to);
-  for (const { path, sha256, sizeBytes, mtimeMs, mode } of files) {
+  for (const file of files) {
     signal.throwIfAborted();
-    const copy = join(to, path);
+    const mtime = new Date(file.mtimeMs);
+    const copy = join(to, file.path);
     await mkdir(dirname(copy), { recursive: true });
-    await copyFile(sources.get(path) ?? '', copy, constants.COPYFILE_FICLONE);
-    if ((await digestOf(copy)) !== sha256) throw changedMeanwhile(place, path);
-    onBytes(sizeBytes, totalBytes);
-    await chmod(copy, mode);
-    await utimes(copy, new Date(mtimeMs), new Date(mtimeMs));
+    await copyChecked(sources.get(file.path) ?? '', copy, file, place);
+    onBytes(file.sizeBytes, totalBytes);
+    await utimes(copy, mtime, mtime);
   }
   const folder = await open(to, 'r');
   try {
@@ -150,6 +136,23 @@ async function copyFiles(
   } finally {
     await folder.close();
   }
+}
+
+/**
+ * Copies a file, sharing its blocks if the file system can. The copy is read: the owner of the history may have replaced
+ * the file since it was checked, in particular by a link to a file that only this user may read.
+ * @param place the tree that the file belongs to, below the directory
+ * @throws MirrorError `history.damaged`, and system errors
+ */
+async function copyChecked(
+  from: string,
+  to: string,
+  { path, sha256, sizeBytes, mode }: ManifestFile,
+  place: string,
+): Promise<void> {
+  await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
+  if ((await digestOf(to, sizeBytes)) !== sha256) throw changedMeanwhile(place, path);
+  await chmod(to, mode);
 }
 
 /** The error for a file that changed since it was checked. */
@@ -188,23 +191,29 @@ export async function writeFound(
 
 /**
  * Copies files of a manifest into a stage.
+ * @param place the tree that the files belong to, below the directory
  * @param copied the absolute places of the bytes to copy, by the paths of the files
  * @returns all files of the manifest, with the facts of the copies
+ * @throws MirrorError `history.damaged` if someone changed one since its bytes were checked, `disk.*`
  */
 export async function stageCopies(
   { onProgress }: Pick<MirrorStore, 'onProgress'>,
   stage: Stage,
+  place: string,
   manifestFiles: readonly ManifestFile[],
   copied: ReadonlyMap<string, string>,
 ): Promise<ManifestFile[]> {
   const files: ManifestFile[] = [];
   for (const file of manifestFiles) {
-    const { path, mtimeMs, workbook } = file;
-    const place = copied.get(path);
-    if (place === undefined) files.push(file);
+    const { path, mtimeMs } = file;
+    const from = copied.get(path);
+    if (from === undefined) files.push(file);
     else {
-      const copy = await stageFile(stage, path, mtimeMs, createReadStream(place), onProgress);
-      files.push({ ...copy, ...(workbook === undefined ? {} : { workbook }) });
+      await makeParents(stage, path);
+      await onDisk(`copying ${path}`, () => copyChecked(from, join(stage.tree, path), file, place));
+      stage.staged.add(path);
+      files.push({ ...file, mode: await setTime(stage, path, mtimeMs) });
+      onProgress();
     }
   }
   return files;
@@ -248,7 +257,7 @@ export async function restoreToMirror(
   const stage = await openStage(store, target);
   try {
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
-    const files = await stageCopies(store, stage, manifest.files, copied);
+    const files = await stageCopies(store, stage, place, manifest.files, copied);
     const changed = await linkFiles(stage, tree, linked, store.onProgress);
     if (changed !== null) throw changedMeanwhile(place, changed);
     for (const { path } of linked) stage.staged.add(path);

@@ -1,6 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 import { mkdirSync } from 'node:fs';
-import { lstat, mkdir, open, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, symlink, utimes } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
@@ -24,9 +24,6 @@ import {
   makeFolderFor,
 } from '../published-tree.ts';
 import { STAGED } from './moves.ts';
-
-/** A file that was staged. */
-export type StagedFile = Pick<ManifestFile, 'path' | 'sizeBytes' | 'sha256' | 'mode' | 'mtimeMs'>;
 
 /** A private folder on the mirror's file system in which a target's new state is prepared. Places are absolute. */
 export interface Stage {
@@ -97,39 +94,6 @@ export function stageIn(
     hasLinks: false,
     isWhole: false,
   };
-}
-
-/** Writes a file of the new tree. @param onBytes called after bytes were written */
-export function stageFile(
-  stage: Stage,
-  path: string,
-  mtimeMs: number,
-  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
-  onBytes: () => void,
-): Promise<StagedFile> {
-  const hash = createHash('sha256');
-  let sizeBytes = 0;
-  const digested = async function* (): AsyncGenerator<Uint8Array> {
-    for await (const chunk of chunks) {
-      hash.update(chunk);
-      sizeBytes += chunk.byteLength;
-      yield chunk;
-      onBytes();
-    }
-  };
-  const write = async (): Promise<StagedFile> => {
-    await makeParents(stage, path);
-    const handle = await open(join(stage.tree, path), 'wx', 0o644);
-    try {
-      await handle.writeFile(digested());
-    } finally {
-      await handle.close();
-    }
-    stage.staged.add(path);
-    const mode = await setTime(stage, path, mtimeMs);
-    return { path, mtimeMs, sizeBytes, sha256: hash.digest('hex'), mode };
-  };
-  return onDisk(`writing ${path}`, write, stage.tree);
 }
 
 /**

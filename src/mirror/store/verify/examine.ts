@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
-import { lstat, open } from 'node:fs/promises';
+import { lstat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
+import { withOpen } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
 import { problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
@@ -288,45 +289,39 @@ async function addDigests(
   options: ExamineOptions,
 ): Promise<void> {
   const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
-  const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
   await forEachConcurrently(found.keys(), READS, async (index) => {
     options.signal.throwIfAborted();
     const entry = found[index];
     if (entry?.kind !== 'file' || sizes.get(entry.path) !== entry.sizeBytes) return;
     const { path } = entry;
-    const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), entry.sizeBytes, buffer, options) };
+      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), entry.sizeBytes, options) };
     } catch (error) {
       options.signal.throwIfAborted();
       found[index] = { kind: 'unreadable', path, problem: problemOf(error) };
     }
-    buffers.push(buffer);
   });
 }
 
 /**
- * The digest of a file. If it grows while it is read, part of the excess is included, so that the digest differs.
+ * SHA-256 of a file in hexadecimal digits. If it is longer than expected, part of the excess is included, so that the digest differs.
  * @throws system errors, and the reason of `signal`
  */
-async function sha256Of(
+export async function sha256Of(
   file: string,
   sizeBytes: number,
-  buffer: Buffer,
-  { signal, onBytes }: ExamineOptions,
+  { signal, onBytes }: Partial<ExamineOptions> = {},
 ): Promise<string> {
-  const handle = await open(file, READ_FLAGS);
-  try {
+  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, sizeBytes + 1));
+  return withOpen(file, READ_FLAGS, async (handle) => {
     const hash = createHash('sha256');
     for (let doneBytes = 0; ;) {
-      signal.throwIfAborted();
+      signal?.throwIfAborted();
       const { bytesRead } = await handle.read(buffer, 0, buffer.length, null);
       if (bytesRead === 0 || doneBytes > sizeBytes) return hash.digest('hex');
       doneBytes += bytesRead;
       hash.update(buffer.subarray(0, bytesRead));
       onBytes?.(bytesRead);
     }
-  } finally {
-    await handle.close();
-  }
+  });
 }

@@ -222,7 +222,7 @@ async function straysBeside(layout: DirectoryLayout, targets: readonly string[])
 /**
  * Repairs a published tree without the service: from its intact files, and from the history.
  * @returns false if some bytes are found nowhere on this disk; then nothing was changed
- * @throws MirrorError `disk.*`
+ * @throws MirrorError `disk.*`, `history.damaged` if someone changed a file after it was found
  */
 export async function repairFromDisk(
   store: MirrorStore,
@@ -236,12 +236,11 @@ export async function repairFromDisk(
   if (differences.length === 0) return true;
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
-  const { sources: copied, lost } = await findCopies(store.layout, path, suspects);
+  const { sources: copied, lost } = await findCopies(store.layout, path, suspects, signal);
   if (lost.length > 0) return false;
   const stage = await openStage(store, path);
   try {
-    const files = await stageCopies(store, stage, manifest.files, copied);
-    if (files.some(({ sha256 }, index) => sha256 !== manifest.files[index]?.sha256)) return false;
+    const files = await stageCopies(store, stage, `mirror/${path}`, manifest.files, copied);
     const foreign = foreignIn(differences, manifest.files);
     const next = { manifest: { ...manifest, files }, before: manifest, isDamaged: true, foreign };
     await publishStage(store, stage, { ...next, rewritten: [...copied.keys()] });

@@ -1,7 +1,7 @@
 import { publishedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { discardStage, recover } from '../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, openStage } from '../../../../src/mirror/store/publish/stage.ts';
+import { openStage } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
@@ -19,7 +19,7 @@ import {
   openTestStore,
   publishFiles,
   textsIn,
-  TIME_MS,
+  stageText,
 } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -137,8 +137,7 @@ describe('publishing', () => {
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await writeFile(join(directory, 'mirror', PATH), 'something else');
       const stage = await openStage(store, PATH);
-      for (const [name, text] of Object.entries(tree))
-        await stageFile(stage, name, TIME_MS, [Buffer.from(text)], () => {});
+      for (const [name, text] of Object.entries(tree)) await stageText(stage, name, text);
       const manifest = manifestOf(before?.files ?? []);
       await publishStage(store, stage, { manifest, before, rewritten: Object.keys(tree), isDamaged: true });
       await discardStage(store, stage);
@@ -180,7 +179,7 @@ describe('publishing', () => {
       const before = await publishedManifest(store.layout, PATH);
       const [, ...kept] = before?.files ?? [];
       const stage = await openStage(store, PATH);
-      const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
+      const file = await stageText(stage, 'a.txt', 'new');
       await rm(join(directory, 'mirror', PATH), { recursive: true });
       await expect(
         publishStage(store, stage, { manifest: manifestOf([file, ...kept]), before }),
@@ -222,7 +221,7 @@ describe('recovery', () => {
     const store = await openTestStore(directory);
     await publishFiles(store, PATH, { 'a.txt': 'one' });
     const stage = await openStage(store, PATH);
-    await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {});
+    await stageText(stage, 'a.txt', 'two');
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.lock.release();
     const again = await openTestStore(directory);
@@ -266,7 +265,7 @@ describe('an error in the middle of a publish', () => {
     const store = await openTestStore(directory, { publish: mode });
     await publishFiles(store, PATH, { 'a.txt': 'one', 'b.txt': 'two' });
     const stage = await openStage(store, PATH);
-    const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('ONE')], () => {})];
+    const inventory = [await stageText(stage, 'a.txt', 'ONE')];
     const thaw = freeze(join(directory, 'manifests/Accounting'));
     const before = await publishedManifest(store.layout, PATH);
     const next = { manifest: manifestOf(inventory), before };
@@ -307,7 +306,7 @@ describe('an error in the middle of a publish', () => {
       const store = await openTestStore(directory, { publish: 'exchange' });
       await publishFiles(store, PATH, { 'a.txt': 'one' });
       const stage = await openStage(store, PATH);
-      const inventory = [await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('two')], () => {})];
+      const inventory = [await stageText(stage, 'a.txt', 'two')];
       freeze(join(directory, 'manifests/Accounting'));
       const before = await publishedManifest(store.layout, PATH);
       const next = { manifest: manifestOf(inventory), before };

@@ -1,6 +1,6 @@
 import { unfinishedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
 import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
+import { openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { mkdir, open, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,7 +24,7 @@ import {
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
-import { openTestStore } from '../../../../support/published.ts';
+import { openTestStore, stageText } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -250,7 +250,7 @@ async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string):
   const store = await openTestStore(layout.root, { publish: 'rename' });
   const stage = await openStage(store, path);
   const names = ['a.xlsx', 'b.xlsx'];
-  for (const name of names) await stageFile(stage, name, 1000, [Buffer.from('half')], () => {});
+  for (const name of names) await stageText(stage, name, 'half', 1000);
   const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);
   await leaveJournal(layout.root, stage.folder, [path], moves);
   await rename(join(stage.tree, 'a.xlsx'), join(layout.mirror, path, 'a.xlsx'));

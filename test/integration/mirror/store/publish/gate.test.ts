@@ -1,13 +1,8 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import { discardStage, recover } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import {
-  showStage,
-  type Stage,
-  type StagedFile,
-  stageFile,
-  openStage,
-} from '../../../../../src/mirror/store/publish/stage.ts';
+import type { ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
+import { openStage, showStage, type Stage } from '../../../../../src/mirror/store/publish/stage.ts';
 import {
   chmod,
   chown,
@@ -41,7 +36,7 @@ import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/
 import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
-import { openTestStore } from '../../../../support/published.ts';
+import { openTestStore, stageText } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const NEVER = new AbortController().signal;
@@ -160,11 +155,11 @@ it('the links of a view count as progress', async () => {
   const onProgress = (): void => void (progress += 1);
   const store = await openTestStore(await temporaryFolder(), { onProgress });
   const names = Array.from({ length: 200 }, (_, index) => `folder ${index % 7}/${index}.xlsx`);
-  const stageOf = async (paths: readonly string[]): Promise<[Stage, StagedFile[]]> => {
+  const stageOf = async (paths: readonly string[]): Promise<[Stage, ManifestFile[]]> => {
     const stage = await openStage(store, 'Plan/main');
     onTestFinished(() => discardStage(store, stage));
-    const staged: StagedFile[] = [];
-    for (const name of paths) staged.push(await stageFile(stage, name, 1000, [Buffer.from('x')], () => {}));
+    const staged: ManifestFile[] = [];
+    for (const name of paths) staged.push(await stageText(stage, name, 'x', 1000));
     return [stage, staged];
   };
   const [first, files] = await stageOf(names);

@@ -24,7 +24,7 @@ import type { Manifest } from '../../../../../src/mirror/store/manifest.ts';
 import type { PublishMode } from '../../../../../src/mirror/store/publish/moves.ts';
 import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { stageFile, openStage } from '../../../../../src/mirror/store/publish/stage.ts';
+import { openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import {
@@ -33,7 +33,7 @@ import {
   openTestStore,
   publishFiles,
   textsIn,
-  TIME_MS,
+  stageText,
 } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -238,7 +238,7 @@ describe('publish: link', () => {
         false,
       ]);
       const stage = await openStage(mirror.store, PATH);
-      const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('again')], () => {});
+      const file = await stageText(stage, 'a.txt', 'again');
       const known = await publishedManifest(mirror.store.layout, PATH);
       await publishStage(mirror.store, stage, { manifest: manifestOf([file]), before: known });
       await discardStage(mirror.store, stage);
@@ -271,7 +271,7 @@ describe('publish: link', () => {
     const published = await publishedManifest(store.layout, PATH);
     const kept = published?.files.filter(({ path }) => path !== 'a.txt') ?? [];
     const stage = await openStage(store, PATH);
-    const file = await stageFile(stage, 'a.txt', TIME_MS, [Buffer.from('new')], () => {});
+    const file = await stageText(stage, 'a.txt', 'new');
     const place = placeIn(directory);
     await act(await realpath(place), place);
     const before = [await lstat(place).catch(() => null), await readFile(manifestIn(directory), 'utf8')];
