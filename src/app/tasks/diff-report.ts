@@ -12,7 +12,6 @@ import {
   type FileDifference,
   fileDifferences,
 } from './file-differences.ts';
-import type { PresentState } from './present-state.ts';
 
 /** The place of a state: the mirror, the history, the service, or none if it has no files. */
 export type Place = 'mirror' | 'history' | 'service' | 'nothing';
@@ -33,7 +32,7 @@ export const NOTHING: TargetState = { place: 'nothing', manifest: null, left: nu
 export interface DiffReport {
   readonly target: string;
   /** The comparison: of two manifests, or of the published tree with the service's contents, or with its lists alone. */
-  readonly by: 'manifests' | PresentState['by'];
+  readonly by: 'manifests' | 'contents' | 'lists';
   readonly before: ComparedState;
   readonly after: ComparedState;
   readonly counts: DifferenceCounts;

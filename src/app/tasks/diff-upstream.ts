@@ -1,4 +1,6 @@
+import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
@@ -6,26 +8,21 @@ import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { describeAmount } from '../../lib/time/gauge.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { repositoryFacts } from '../../mirror/pass/context.ts';
+import { type Reception, repositoryFacts } from '../../mirror/pass/context.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';
-import { HOLD_REASONS } from '../../mirror/plan/actions.ts';
+import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
+import { receive } from '../../mirror/pass/receive.ts';
+import { type Action, HOLD_REASONS, type PlanInput } from '../../mirror/plan/actions.ts';
+import { makePlan } from '../../mirror/plan/plan.ts';
 import { readStore } from '../../mirror/store/directory.ts';
+import type { Manifest } from '../../mirror/store/manifest.ts';
+import { stageIn } from '../../mirror/store/publish/stage.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
-import type { Listing } from '../../mirror/upstream/listing.ts';
 import type { EventSink } from '../events.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { archiveLimitsOf, policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
-import { planComparison } from './comparison.ts';
-import {
-  type DiffReport,
-  NOTHING,
-  readTarget,
-  refuseUnknown,
-  reportOn,
-  type TargetState,
-} from './diff-report.ts';
-import { type Inquiry, receivePresentState } from './present-state.ts';
+import { type DiffReport, NOTHING, readTarget, refuseUnknown, reportOn } from './diff-report.ts';
 import type { TaskWork } from './task.ts';
 
 /**
@@ -50,8 +47,7 @@ export async function diffUpstream(
       const { shard: _shard, ...whole } = settings;
       const client = connect(whole, memory, emit, { onProgress });
       try {
-        const listing = await client.poll(signal, true);
-        return await compare(settings, reader, path, { client, listing, meter, signal });
+        return await compare(settings, reader, path, { client, meter, signal });
       } finally {
         await client.close();
       }
@@ -62,45 +58,141 @@ export async function diffUpstream(
   }
 }
 
-/** The client of the service, and its lists. */
-interface ServiceWork extends Pick<Inquiry, 'meter' | 'signal'> {
+/** The client of the service, and what follows a download. */
+interface ServiceWork extends Pick<Reception, 'meter' | 'signal'> {
   readonly client: ServiceClient;
-  readonly listing: Listing;
 }
 
 async function compare(
   settings: SettingsFor<'service' | 'directory'>,
   { records, store }: MirrorReader,
   path: string,
-  { client, listing, meter, signal }: ServiceWork,
+  { client, meter, signal }: ServiceWork,
 ): Promise<DiffReport> {
+  const listing = await client.poll(signal, true);
   const { layout, inventory } = settings.shard === undefined ? store : await readStore(settings.directory);
   inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   const { published, unreadable } = await inventory.read();
   const policy = policyOf(settings);
   const nowMs = Date.now();
   const facts = { listing, published, unreadable: new Set(unreadable), policy, nowMs };
-  const comparison = planComparison(facts, path);
-  const target = await readTarget(layout, comparison?.action.published?.path ?? path);
-  if (comparison === null) await refuseUnknown(layout, path, target);
-  if (comparison === null || comparison.kind === 'gone')
-    return reportOn(target.path, target.published, NOTHING, 'lists');
-  if (comparison.kind === 'untold') {
+  const planned = planComparison(facts, path);
+  const target = await readTarget(layout, planned?.action.published?.path ?? path);
+  const gone = reportOn(target.path, target.published, NOTHING, 'lists');
+  if (planned === null) await refuseUnknown(layout, path, target);
+  if (planned === null) return gone;
+  const { plan, action, isAsListed } = planned;
+  if (action.kind === 'hold' && action.reason !== 'restored') {
     throw new MirrorError(
       'listing.inconsistent',
-      `The service's lists do not tell what is at ${path} now: it ${HOLD_REASONS[comparison.reason].says}.`,
+      `The service's lists do not tell what is at ${path} now: it ${HOLD_REASONS[action.reason].says}.`,
       { hint: `Try again when they do; \`${ownCommand('plan')}\` shows what a pass makes of them.` },
     );
   }
+  if (action.kind !== 'pull') return gone;
   const { manifest } = target.published;
+  const inService = { place: 'service', manifest, left: null } as const;
+  if (isAsListed && !isWorthAsking(manifest))
+    return reportOn(target.path, target.published, inService, 'lists');
   const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
-  const about = repositoryFacts({ listing, plan: comparison.plan })(comparison.action);
-  const inquiry = { ...about, context, policy, comparison, meter, onProgress: () => {}, signal, nowMs };
-  const present = await inTemporaryFolder((folder) => receivePresentState({ ...inquiry, folder }, manifest));
-  if (present.manifest === null) await refuseUnknown(layout, path, target);
-  const inService: TargetState =
-    present.manifest === null ? NOTHING : { place: 'service', manifest: present.manifest, left: null };
-  return reportOn(target.path, target.published, inService, present.by);
+  const about = repositoryFacts({ listing, plan })(action);
+  const reception = { ...about, context, policy, action, meter, onProgress: () => {}, signal };
+  const present = await receivePresentState(reception, manifest, nowMs);
+  if (present === null) await refuseUnknown(layout, path, target);
+  const after = present === null ? NOTHING : { ...inService, manifest: present };
+  return reportOn(target.path, target.published, after, 'contents');
+}
+
+/** The facts that decide how the present state of a target is found out. */
+type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 'policy' | 'nowMs'>;
+
+/** The action that shows the service's present state of a target: a pull, unless the lists show that it is gone, or show nothing. */
+interface PlannedComparison {
+  readonly action: Action;
+  readonly plan: readonly Action[];
+  /** Whether the lists show the published state: its contents are requested only if that is cheap. */
+  readonly isAsListed: boolean;
+}
+
+/**
+ * Decides how the present state of a target is found out: by the plan of an instance that mirrors everything, remembers nothing, and
+ * lets everything through, as nothing is published.
+ * @param path below `mirror/`: the place of its tree, present or future
+ * @returns null if neither the service nor the mirror has it
+ */
+export function planComparison(facts: ComparisonFacts, path: string): PlannedComparison | null {
+  const plan = planWithout(facts, Number.POSITIVE_INFINITY);
+  const action = actionAt(plan, path);
+  if (action?.kind !== 'keep') return action === undefined ? null : { action, plan, isAsListed: false };
+  // Act as a full check would.
+  const check = actionAt(planWithout(facts, 0), path) ?? action;
+  return {
+    action: check.kind === 'pull' ? { ...check, depth: 'facts' } : check,
+    plan,
+    isAsListed: true,
+  };
+}
+
+/** The tree at a path comes before one that belongs there. */
+function actionAt(plan: readonly Action[], path: string): Action | undefined {
+  return (
+    plan.find(({ published }) => published?.path === path) ?? plan.find((action) => action.path === path)
+  );
+}
+
+function planWithout({ policy, ...facts }: ComparisonFacts, fullCheckMs: number): Action[] {
+  return makePlan({
+    ...facts,
+    others: [],
+    shard: null,
+    records: new Map(),
+    approvals: new Map(),
+    policy: {
+      ...policy,
+      selection: { ...policy.selection, selects: () => true },
+      guard: { targets: { kind: 'off' }, files: { kind: 'off' } },
+      retireAfterPasses: 1,
+      processingPatienceMs: 0,
+      fullCheckMs,
+    },
+    retries: 'all',
+  });
+}
+
+/**
+ * Receives a target's state from the service as a pull does, with the same limits, into a temporary folder: neither the mirror nor its
+ * tree is looked at. The manifest of the published tree is trusted, so that unchanged files are not written.
+ * @param published the manifest of the published tree; null without a tree
+ * @returns null if the service has nothing
+ * @throws MirrorError `contents.*`, `archive.*`, `service.*`, `credentials.refused`, `disk.*`
+ */
+function receivePresentState(
+  reception: Reception,
+  published: Manifest | null,
+  nowMs: number,
+): Promise<Manifest | null> {
+  return inTemporaryFolder(async (folder) => {
+    const before = { manifest: published, isDamaged: false, foreign: [], isTrusted: () => true };
+    const stage = stageIn(folder, {
+      target: reception.action.path,
+      published: join(folder, 'none'),
+      manifestInode: null,
+      flushMark: 0,
+      timeStepMs: 1,
+    });
+    await mkdir(stage.tree);
+    const received = await receive(reception, stage, before);
+    return received && newManifest(reception, received, changesSince(published, received.files), nowMs);
+  });
+}
+
+/**
+ * Whether to request contents although the lists show nothing new: the lists omit files that are no workbooks, and with an entity
+ * tag the answer is short if nothing changed.
+ */
+function isWorthAsking(published: Manifest | null): boolean {
+  if (published === null || published.etag === null) return false;
+  return published.repository.url !== null || published.files.some(({ workbook }) => workbook === undefined);
 }
 
 /** Works in a temporary folder. An error of the disk there names that folder. */

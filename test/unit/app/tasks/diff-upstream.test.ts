@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { planComparison } from '../../../../src/app/tasks/comparison.ts';
+import { planComparison } from '../../../../src/app/tasks/diff-upstream.ts';
 import type { PlanInput } from '../../../../src/mirror/plan/actions.ts';
 import {
   listing,
@@ -24,7 +24,7 @@ describe('the present state of a target on the service', () => {
     for (const verifiedAtMs of [NOW_MS, 0]) {
       const trees = [publishedUnder(ACCOUNTING, ROWS, { verifiedAtMs })];
       expect(planned({ published: trees })).toMatchObject({
-        kind: 'as-listed',
+        isAsListed: true,
         action: { kind: 'pull', depth: 'facts', byWorkbook: 'no' },
       });
     }
@@ -37,24 +37,25 @@ describe('the present state of a target on the service', () => {
     const tight = { files: { kind: 'count', count: 0 }, targets: { kind: 'count', count: 0 } } as const;
     for (const each of [policy, { ...policy, selection: none }, { ...policy, guard: tight }]) {
       expect(planned({ published: trees, policy: each })).toMatchObject({
-        kind: 'contents',
-        action: { reason: 'versions-changed', byWorkbook: 'in-trees-of-workbooks' },
+        isAsListed: false,
+        action: { kind: 'pull', reason: 'versions-changed', byWorkbook: 'in-trees-of-workbooks' },
       });
     }
     const processing = listing({ workbooks: [row({ processing: 1 })] });
     expect(planned({ listing: processing })).toMatchObject({
-      kind: 'contents',
-      action: { reason: 'never-mirrored', settled: false },
+      isAsListed: false,
+      action: { kind: 'pull', reason: 'never-mirrored', settled: false },
     });
   });
 
   it('is absent if complete lists lack the target, even for a restored tree', () => {
     const other = listing({ repositories: [repository({ fullName: 'Other' })] });
-    for (const restoredAtMs of [null, 1])
+    for (const [restoredAtMs, action] of [
+      [null, { kind: 'retire' }],
+      [1, { kind: 'hold', reason: 'restored' }],
+    ] as const)
       expect(planned({ listing: other, published: [published(ACCOUNTING, { restoredAtMs })] })).toMatchObject(
-        {
-          kind: 'gone',
-        },
+        { action },
       );
   });
 
@@ -67,8 +68,7 @@ describe('the present state of a target on the service', () => {
       [{ repositories: other, workbooks: ROWS }, 'listing-contradicts-itself'],
     ] as const)
       expect(planned({ listing: listing(fields), published: trees })).toMatchObject({
-        kind: 'untold',
-        reason,
+        action: { kind: 'hold', reason },
       });
   });
 
