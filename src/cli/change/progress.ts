@@ -1,4 +1,4 @@
-import { EVENT_LEVELS, type MirrorEvent } from '../../app/events.ts';
+import { levelOf, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent, describePhase } from '../../app/messages.ts';
 import { endsPull } from '../../daemon/status/live.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
@@ -56,10 +56,7 @@ export function createProgress(options: ProgressOptions) {
     sink: (event: MirrorEvent): void => {
       count(counts, event);
       if (isTold(event, loudness) && event.name !== 'pass.failed')
-        live.line(
-          scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets()),
-          EVENT_LEVELS[event.name],
-        );
+        live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets()), levelOf(event));
       show();
     },
     /** Removes the live line for good. */
@@ -102,7 +99,7 @@ function describeProgress(
 }
 
 function markOf(event: MirrorEvent): string {
-  const level = EVENT_LEVELS[event.name];
+  const level = levelOf(event);
   if (level === 'error') return '✗';
   if (level === 'warn') return '!';
   if (event.name === 'pass.finished') return event.failed > 0 || event.held > 0 ? '!' : '✓';

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
+import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent } from '../../app/messages.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { sourceLines } from '../../lib/errors/source-lines.ts';
@@ -66,7 +66,7 @@ export function tell(text: TerminalText, level: LogLevel = 'info'): void {
 
 /** Writes an event to standard error, if the command line is to show it. */
 export const tellEvent: EventSink = (event) => {
-  if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, EVENT_LEVELS[event.name]);
+  if (isTold(event, loudness())) tell(say`! ${describeEvent(event)}`, levelOf(event));
 };
 
 /** The lines of a report, without the parts that are false or null. */
@@ -123,7 +123,7 @@ export function takeLoudness(command: Command): void {
  */
 export function isTold(event: MirrorEvent, loudness: Loudness): boolean {
   if (loudness === 'verbose') return true;
-  const level = EVENT_LEVELS[event.name];
+  const level = levelOf(event);
   if (loudness === 'normal') return level !== 'debug';
   return event.name === 'pass.finished' ? event.failed > 0 || event.held > 0 : level === 'error';
 }

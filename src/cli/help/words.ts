@@ -1,4 +1,4 @@
-import { EVENT_LEVELS, type EventName } from '../../app/events.ts';
+import { EVENTS } from '../../app/events.ts';
 import { ERROR_RULES, type ErrorAction, type ErrorCode } from '../../lib/errors/errors.ts';
 import {
   HOLD_REASONS,
@@ -79,77 +79,6 @@ const ERRORS: Readonly<Record<ErrorCode, string>> = {
   'internal.defect': 'A defect of workbook-mirror. Please report it with the log lines around it.',
 };
 
-/** The meaning of each event of the log. */
-const EVENTS: Readonly<Record<EventName, string>> = {
-  'daemon.started': 'The daemon runs.',
-  'daemon.scheduled': 'The time of the next pass.',
-  'daemon.stopping': 'A signal stops the daemon.',
-  'daemon.stopped': 'The daemon has ended.',
-  'pass.started': 'A pass begins, with its trigger.',
-  'pass.planned': 'The number of targets that the pass pulls, keeps, holds and retires.',
-  'pass.finished': 'A pass ended, with its numbers. Single targets may have failed.',
-  'pass.failed': 'A pass failed as a whole: the published trees stay.',
-  'pass.abandoned': 'A signal or changed settings ended a pass.',
-  'listing.read': 'The lists of the service were read.',
-  'listing.problem': 'Something in the lists is wrong; what depends on it counts as not verified.',
-  'selection.checked': 'How many targets the settings select.',
-  'selection.unmatched': 'A pattern of the settings matches nothing: probably a typo.',
-  'selection.empty': 'The settings select nothing, so the mirror is not ready.',
-  'target.started': 'A pull begins, with its reason.',
-  'target.slow': 'A pull takes longer than a minute; the others do not wait for it.',
-  'target.slow_ended': 'A slow pull ended.',
-  'target.pulled': 'A pull ended, with the files that it published.',
-  'target.moved': 'The repository was renamed, and the tree moved.',
-  'target.retired': 'A target is gone; its tree is in the history.',
-  'target.held': 'The pass leaves a target as it is on purpose, with the reason.',
-  'deletion.held': 'A large deletion waits. `approve TARGET` shows it, and asks.',
-  'deletion.approved': 'A deletion that someone approved is carried out.',
-  'target.missing': 'The service no longer lists a target. It stays until two complete lists lack it.',
-  'target.absent': 'The service has no contents for a target, so far.',
-  'target.failed': 'A pull failed, with its error code. The published tree stays.',
-  'target.drifted': 'Someone changed a published tree. `poll` repairs it.',
-  'target.whole': 'A changed tree is as its manifest says again.',
-  'target.lost': 'Someone removed a tree and its manifest. It is pulled again.',
-  'inventory.damaged': '`inventory.json` cannot be used. It is written again.',
-  'drift.unwatched':
-    'Some trees cannot be watched; they are checked after each pass. Raise fs.inotify.max_user_watches.',
-  'target.skipped_entries': 'Links, special files or submodules of an archive are not mirrored.',
-  'upstream.workbook_failed': 'The service failed to process a workbook. It is mirrored all the same.',
-  'upstream.workbook_recovered': 'The service has processed the workbook.',
-  'history.pruned': 'The history deleted a state.',
-  'publish.recovered': 'A publish that a crash cut off was finished.',
-  'publish.fallback':
-    'The file system lacks something, so readers may see a tree between two states. Use `publish: link`.',
-  'publish.sweep_failed': 'Replaced trees cannot be deleted. The next pass tries again.',
-  'service.retry': 'A request is repeated.',
-  'credentials.refused': 'The service refuses all keys of a setting.',
-  'credentials.accepted': 'The service accepts a key, with its position in the file.',
-  'settings.reloaded': 'SIGHUP: the changed settings are in force.',
-  'settings.refused': 'SIGHUP: the new settings are wrong, and the old ones stay. `config check` says why.',
-  'settings.restart_needed': 'These settings apply after a restart.',
-  'settings.restart_unneeded': 'No changed setting needs a restart any more.',
-  'log.level_changed': 'The log level changed.',
-  'http.listening': 'The status page is served, with its address.',
-  'http.unprotected': 'Others can reach the status page without a token. Set `http.token`.',
-  'http.unavailable': 'The status page cannot be served; it is tried again.',
-  'http.failed': 'An answer of the status server failed.',
-  'lease.waited': 'Publishing waited for a lease.',
-  'hook.finished': 'A hook command succeeded.',
-  'hook.failed': 'A hook command failed; it runs again.',
-  'notification.failed': 'The webhook or heartbeat did not take a request.',
-  'loop.stuck': 'The pass makes no progress. A supervisor restarts the daemon.',
-  'locks.unshared':
-    'Other machines do not see the locks of the directory: do not run instances on two machines.',
-  'standby.began': 'Another instance works; this one waits for it to end.',
-  'standby.ended': 'This instance took over.',
-  'control.unavailable': 'Commands cannot reach the daemon. `kill -HUP` still asks for a pass.',
-  'state.reset': 'The state cache starts empty. No data is lost.',
-  'state.failed': 'The state cache cannot be used. No data is lost.',
-  'state.recovered': 'The state cache works again.',
-  'log.failed': 'The log cannot be written: lines are dropped.',
-  'log.resumed': 'The log is written again, with the number of dropped lines.',
-};
-
 /** The meaning of the reasons for pulling, keeping or retiring a target. */
 const REASONS: Readonly<Record<PullReason | RetireReason | KeepAction['reason'], string>> = {
   'never-mirrored': 'The target is new.',
@@ -197,7 +126,7 @@ export function meaningsOf(word: string): readonly string[] {
   return linesOf(
     rule !== null &&
       `Error code ${word}: ${lookUp(ERRORS, word)} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
-    event !== null && `Event ${word} (level ${lookUp(EVENT_LEVELS, word)}): ${event}`,
+    event !== null && `Event ${word} (level ${event[0]}): ${event[1]}`,
     reason !== null && `Reason ${word}: ${reason}`,
     hold !== null && `Reason ${word}: the target ${hold.says}.`,
     lookUp(TABLE_WORDS, word.toLowerCase()),

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
-import { EVENT_LEVELS, type EventLevel, type EventSink } from '../../app/events.ts';
+import { type EventLevel, type EventSink, levelOf } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import {
@@ -57,7 +57,7 @@ export function createEventLog(options: LoggerOptions): EventLog {
   return {
     sink: (event) => {
       const { name, ...fields } = event;
-      levelInHand = EVENT_LEVELS[name];
+      levelInHand = levelOf(event);
       const message = String(describeEvent(event));
       if (options.format === 'json') log[levelInHand]({ event: name, ...fields }, message);
       else if (log.isLevelEnabled(levelInHand)) {

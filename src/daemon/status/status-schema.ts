@@ -7,7 +7,7 @@ import {
 } from '../../mirror/pass/events.ts';
 import { driftSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
 import { selectionCheckSchema } from '../../mirror/plan/selection.ts';
-import { EVENT_LEVELS } from '../../app/events.ts';
+import { EVENTS } from '../../app/events.ts';
 import { LOG_KINDS } from '../../app/change-log.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
 
@@ -171,7 +171,7 @@ const targetStatus = z.object({
 const notice = z.object({
   atMs: timeMs,
   level: z.enum(['debug', 'info', 'warn', 'error']),
-  event: z.enum(namesIn(EVENT_LEVELS)),
+  event: z.enum(namesIn(EVENTS)),
   message: z.string(),
 });
 

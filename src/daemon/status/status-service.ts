@@ -7,7 +7,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
-import { EVENT_LEVELS, type EventSink, type MirrorEvent } from '../../app/events.ts';
+import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { MirrorStatusReader, READ_AT_ONCE } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
 import { RecentChanges } from './recent-changes.ts';
@@ -118,7 +118,7 @@ export function createStatusService(
 }
 
 function noticeOf(event: MirrorEvent, atMs: number): Notice | null {
-  const level = EVENT_LEVELS[event.name];
+  const level = levelOf(event);
   if (level !== 'warn' && level !== 'error') return null;
   return { atMs, level, event: event.name, message: String(describeEvent(event)) };
 }

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { EVENT_LEVELS, type EventFields, type EventName, type MirrorEvent } from '../../../src/app/events.ts';
+import { EVENTS, type EventFields, type EventName, type MirrorEvent } from '../../../src/app/events.ts';
 import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
@@ -242,7 +242,7 @@ describe('the sentence of an event', () => {
   });
 
   it('exists for every event', () => {
-    expect(Object.keys(SENTENCES).sort()).toEqual(Object.keys(EVENT_LEVELS).sort());
+    expect(Object.keys(SENTENCES).sort()).toEqual(Object.keys(EVENTS).sort());
   });
 
   it.each<[string, MirrorEvent, string]>([

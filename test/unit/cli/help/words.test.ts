@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { EVENT_LEVELS } from '../../../../src/app/events.ts';
+import { EVENTS } from '../../../../src/app/events.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../../../src/app/target-status.ts';
 import { aboutWord, explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/help.ts';
 import { meaningsOf } from '../../../../src/cli/help/words.ts';
@@ -9,7 +9,7 @@ import { ERROR_RULES } from '../../../../src/lib/errors/errors.ts';
 import { HOLD_REASONS, RETIRE_REASONS } from '../../../../src/mirror/plan/actions.ts';
 import { fullScrape } from '../../../support/scrapes.ts';
 
-const TABLES = { ERROR_RULES, EVENT_LEVELS, HOLD_REASONS, RETIRE_REASONS };
+const TABLES = { ERROR_RULES, EVENTS, HOLD_REASONS, RETIRE_REASONS };
 
 describe('help WORD', () => {
   it.each(Object.entries(TABLES))('knows every word of %s', (_name, table) => {
