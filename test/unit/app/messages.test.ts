@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { EVENTS, type EventFields, type EventName, type MirrorEvent } from '../../../src/app/events.ts';
+import type { EventFields, EventName, MirrorEvent } from '../../../src/app/events.ts';
 import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
@@ -23,213 +23,94 @@ const { name: _name, ...PULLED } = pulledEvent({
 const FINISHED = passFinished({ durationMs: 1400, targets: 3 });
 const WORKBOOK = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
 
-/** An event of every kind, and its sentence. */
-const SENTENCES: { readonly [Name in EventName]: readonly [EventFields[Name], string] } = {
-  'daemon.started': [
-    {
-      version: '1.0.0',
-      directory: '/srv/m',
-      service: 'https://s/api',
-      schedule: '*/5 * * * *',
-      timezone: 'UTC',
-    },
-    'workbook-mirror 1.0.0 mirrors https://s/api into /srv/m, on the schedule */5 * * * * (UTC)',
-  ],
-  'daemon.scheduled': [{ nextPassAtMs: NOW_MS }, 'next pass at 2025-06-02T10:00:00Z'],
-  'daemon.stopping': [{ signal: 'SIGTERM' }, 'stopping on SIGTERM'],
-  'daemon.stopped': [{ exitCode: 0 }, 'stopped'],
-  'pass.started': [{ trigger: 'signal' }, 'pass started (signal)'],
-  'pass.planned': [{ pull: 1, keep: 2, hold: 3, retire: 4 }, 'plan: pull 1, keep 2, hold 3, retire 4'],
-  'pass.finished': [FINISHED, '3 targets looked at in 1.4 s; nothing to pull'],
-  'pass.failed': [{ ...WRONG, trigger: 'start', durationMs: 1 }, 'pass failed: It failed. Wait.'],
-  'pass.abandoned': [{ trigger: 'start', durationMs: 1 }, 'pass abandoned'],
-  'listing.problem': [{ problem: '2 rows are malformed' }, '2 rows are malformed'],
-  'selection.checked': [
-    { repositories: 2, selected: 1, unmatched: [] },
-    'the settings select 1 target of 2 repositories',
-  ],
-  'selection.unmatched': [
-    { setting: 'repositories.include', pattern: 'accounting', nearest: 'Accounting' },
-    'repositories.include: "accounting" matches nothing that the service lists; the nearest name is "Accounting"',
-  ],
-  'selection.empty': [
-    { repositories: 2, unmatched: [{ setting: 'targets', pattern: 'A', nearest: null }] },
-    'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. targets: "A" matches nothing that the service lists. Check repositories, branches and targets.',
-  ],
-  'target.started': [
-    { target: 'Accounting/main', reason: 'full-check' },
-    'Accounting/main: pulling (full-check)',
-  ],
-  'target.slow': [
-    { target: 'Accounting/main', startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) },
-    'Accounting/main: its pull takes long (since 2026-01-02T03:04:05Z); other targets do not wait for it',
-  ],
-  'target.slow_ended': [
-    { target: 'Accounting/main', result: 'pulled', durationMs: 90_000 },
-    'Accounting/main: the slow pull ended after 90 s (pulled)',
-  ],
-  'target.pulled': [
-    PULLED,
-    'Accounting/main: published 1 added, 2 changed, 3 files in all (versions-changed, 12.3 kB in 1.4 s)',
-  ],
-  'target.moved': [
-    { from: 'Old/main', target: 'New/main' },
-    'New/main: moved here from Old/main, as its repository was renamed',
-  ],
-  'target.retired': [
-    { target: 'Accounting/main', reason: 'repository-gone' },
-    'Accounting/main: gone from the service (repository-gone); its tree went to history/',
-  ],
-  'target.held': [
-    { target: 'Accounting/main', reason: 'backing-off', untilMs: NOW_MS },
-    'Accounting/main: waits to be tried again (until 2025-06-02T10:00:00Z)',
-  ],
-  'deletion.held': [
-    { target: 'Accounting/main', subject: 'files', deletions: 8, of: 10, digest: 'd', first: ['a.xlsx'] },
-    "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. If it is to go: workbook-mirror approve 'Accounting/main'",
-  ],
-  'deletion.approved': [
-    { target: 'Accounting/main', subject: 'files' },
-    'Accounting/main: deleting its files, as approved',
-  ],
-  'target.missing': [
-    { target: 'Accounting/main', passes: 2 },
-    'Accounting/main: missing from 2 answers of the service in a row; kept for now',
-  ],
-  'target.absent': [
-    { target: 'Accounting/main' },
-    'Accounting/main: the service has no contents there (yet)',
-  ],
-  'target.failed': [
-    { ...WRONG, hint: null, target: 'Accounting/main', attempts: 1, nextAttemptAtMs: NOW_MS },
-    'Accounting/main: It failed.',
-  ],
-  'target.drifted': [
-    { target: 'Accounting/main', added: 1, missing: 0, modified: 2, first: 'plan.xlsx' },
-    'Accounting/main: someone changed the published tree: 2 modified, 1 added, the first is "plan.xlsx"',
-  ],
-  'target.whole': [
-    { target: 'Accounting/main' },
-    'Accounting/main: the published tree matches its manifest again',
-  ],
-  'target.lost': [
-    { target: 'Accounting/main' },
-    'Accounting/main: someone removed its tree and its manifest; it is pulled again if the service has it',
-  ],
-  'inventory.damaged': [
-    { problem: 'it is not JSON' },
-    'inventory.json cannot be used: it is not JSON; the pass writes it again, but cannot detect lost targets this time',
-  ],
-  'drift.unwatched': [
-    WRONG,
-    'some published trees cannot be watched; each pass checks them instead: It failed. Wait.',
-  ],
-  'target.skipped_entries': [
-    { target: 'Accounting/main', count: 2, first: 'a "link"' },
-    String.raw`Accounting/main: left out 2 entries (symbolic links, special files and submodules are not mirrored), the first is "a \"link\""`,
-  ],
-  'upstream.workbook_failed': [
-    { ...WORKBOOK, count: 1 },
-    'the service failed to process Accounting/plan.xlsx on main: 1 failure at version v1',
-  ],
-  'upstream.workbook_recovered': [
-    WORKBOOK,
-    'the service has processed Accounting/plan.xlsx on main at version v1',
-  ],
-  'history.pruned': [
-    { entry: 'A/main/20260101T000000.000Z' },
-    'history/A/main/20260101T000000.000Z: removed from the history',
-  ],
-  'publish.recovered': [
-    { target: 'Accounting/main' },
-    'Accounting/main: completed the publish that was interrupted',
-  ],
-  'publish.fallback': [
-    { directory: '/srv/m', limit: 'cannot swap directories: readers may see a tree between two states' },
-    'the file system of /srv/m cannot swap directories: readers may see a tree between two states',
-  ],
-  'publish.sweep_failed': [
-    { code: 'disk.failed', message: 'It is busy.', hint: null },
-    'replaced trees cannot be removed: It is busy.',
-  ],
-  'service.retry': [{ ...WRONG, delayMs: 2000, fromBytes: 0 }, 'trying again in 2.0 s: It failed.'],
-  'listing.read': [
-    {
-      isWhole: true,
-      repositories: 1,
-      workbooks: 2,
-      processing: { count: 0, first: [] },
-      failed: { count: 0, first: [] },
-    },
-    'the service lists 1 repository and 2 workbooks',
-  ],
-  'credentials.refused': [
-    { credential: 'apiKey', nextAttemptAtMs: NOW_MS },
-    'the service refuses every key of service.apiKey; tried again after 2025-06-02T10:00:00Z, or as soon as a key file changes; after a new systemd credential, restart: systemctl restart workbook-mirror',
-  ],
-  'credentials.accepted': [
-    { credential: 'apiToken', key: 2 },
-    'the service accepts key 2 of service.apiToken, and refuses the earlier ones',
-  ],
-  'settings.reloaded': [
-    { changed: ['schedule', 'log.level'] },
-    'settings read again; changed: schedule, log.level',
-  ],
-  'settings.refused': [WRONG, 'the new settings are refused, the old ones stay: It failed. Wait.'],
-  'settings.restart_needed': [
-    { settings: ['directory'] },
-    'these settings changed, and take effect after a restart: directory',
-  ],
-  'settings.restart_unneeded': [{ settings: [] }, 'no changed setting needs a restart any more'],
-  'log.level_changed': [{ level: 'debug' }, 'the log level is debug now'],
-  'http.listening': [
-    { address: 'http://127.0.0.1:9480' },
-    'status page, health and metrics at http://127.0.0.1:9480',
-  ],
-  'http.unavailable': [
-    WRONG,
-    'no status page, health or metrics for now; the port is tried again: It failed. Wait.',
-  ],
-  'http.failed': [{ ...WRONG, path: '/metrics' }, 'answering /metrics failed: It failed. Wait.'],
-  'http.unprotected': [
-    { address: 'http://0.0.0.0:9480/' },
-    'anyone who reaches http://0.0.0.0:9480/ can read names, times and errors of targets: set http.token, or listen on loopback',
-  ],
-  'lease.waited': [
-    { untilMs: NOW_MS, holder: 'restic' },
-    'publishing waits for the lease of restic, at most until 2025-06-02T10:00:00Z',
-  ],
-  'hook.finished': [
-    { hook: 'afterPublish', target: 'Accounting/main', durationMs: 1400 },
-    'Accounting/main: the hook afterPublish is done, in 1.4 s',
-  ],
-  'hook.failed': [
-    { ...WRONG, hook: 'afterPublish', target: 'Accounting/main' },
-    'Accounting/main: the hook afterPublish failed: It failed. Wait.',
-  ],
-  'notification.failed': [
-    { ...WRONG, to: 'webhook', attempts: 2 },
-    'the webhook was not reached, attempt 2: It failed. Wait.',
-  ],
-  'locks.unshared': [
-    { setting: 'standby', directory: '/srv/m', fileSystem: 'nfs with nolock' },
-    'standby: /srv/m is on nfs with nolock, where other machines do not see the locks of this one: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.',
-  ],
-  'standby.began': [
-    { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
-    'standing by until the other instance ends: Another one works there (pid 7).',
-  ],
-  'standby.ended': [
-    { waitedMs: 61_000, takeoverMs: 1400 },
-    'the other instance ended: took over in 1.4 s, after standing by for 61 s',
-  ],
-  'loop.stuck': [{ silentMs: 1400 }, 'the current pass has made no progress for 1.4 s'],
-  'state.reset': [{ reason: 'it was damaged' }, 'the state cache starts empty: it was damaged'],
-  'log.failed': [WRONG, 'It failed. Wait.'],
-  'log.resumed': [{ droppedLines: 3 }, 'the log is written again; 3 lines were dropped'],
-  'state.recovered': [{}, 'the state store answers again'],
-  'control.unavailable': [WRONG, 'commands cannot reach this daemon: It failed. Wait.'],
-  'state.failed': [WRONG, 'It failed. Wait.'],
+/** An event of every kind. */
+const EXAMPLES: { readonly [Name in EventName]: EventFields[Name] } = {
+  'daemon.started': {
+    version: '1.0.0',
+    directory: '/srv/m',
+    service: 'https://s/api',
+    schedule: '*/5 * * * *',
+    timezone: 'UTC',
+  },
+  'daemon.scheduled': { nextPassAtMs: NOW_MS },
+  'daemon.stopping': { signal: 'SIGTERM' },
+  'daemon.stopped': { exitCode: 0 },
+  'pass.started': { trigger: 'signal' },
+  'pass.planned': { pull: 1, keep: 2, hold: 3, retire: 4 },
+  'pass.finished': FINISHED,
+  'pass.failed': { ...WRONG, trigger: 'start', durationMs: 1 },
+  'pass.abandoned': { trigger: 'start', durationMs: 1 },
+  'listing.problem': { problem: '2 rows are malformed' },
+  'selection.checked': { repositories: 2, selected: 1, unmatched: [] },
+  'selection.unmatched': { setting: 'repositories.include', pattern: 'accounting', nearest: 'Accounting' },
+  'selection.empty': { repositories: 2, unmatched: [{ setting: 'targets', pattern: 'A', nearest: null }] },
+  'target.started': { target: 'Accounting/main', reason: 'full-check' },
+  'target.slow': { target: 'Accounting/main', startedAtMs: Date.UTC(2026, 0, 2, 3, 4, 5) },
+  'target.slow_ended': { target: 'Accounting/main', result: 'pulled', durationMs: 90_000 },
+  'target.pulled': PULLED,
+  'target.moved': { from: 'Old/main', target: 'New/main' },
+  'target.retired': { target: 'Accounting/main', reason: 'repository-gone' },
+  'target.held': { target: 'Accounting/main', reason: 'backing-off', untilMs: NOW_MS },
+  'deletion.held': {
+    target: 'Accounting/main',
+    subject: 'files',
+    deletions: 8,
+    of: 10,
+    digest: 'd',
+    first: ['a.xlsx'],
+  },
+  'deletion.approved': { target: 'Accounting/main', subject: 'files' },
+  'target.missing': { target: 'Accounting/main', passes: 2 },
+  'target.absent': { target: 'Accounting/main' },
+  'target.failed': { ...WRONG, hint: null, target: 'Accounting/main', attempts: 1, nextAttemptAtMs: NOW_MS },
+  'target.drifted': { target: 'Accounting/main', added: 1, missing: 0, modified: 2, first: 'plan.xlsx' },
+  'target.whole': { target: 'Accounting/main' },
+  'target.lost': { target: 'Accounting/main' },
+  'inventory.damaged': { problem: 'it is not JSON' },
+  'drift.unwatched': WRONG,
+  'target.skipped_entries': { target: 'Accounting/main', count: 2, first: 'a "link"' },
+  'upstream.workbook_failed': { ...WORKBOOK, count: 1 },
+  'upstream.workbook_recovered': WORKBOOK,
+  'history.pruned': { entry: 'A/main/20260101T000000.000Z' },
+  'publish.recovered': { target: 'Accounting/main' },
+  'publish.fallback': {
+    directory: '/srv/m',
+    limit: 'cannot swap directories: readers may see a tree between two states',
+  },
+  'publish.sweep_failed': { code: 'disk.failed', message: 'It is busy.', hint: null },
+  'service.retry': { ...WRONG, delayMs: 2000, fromBytes: 0 },
+  'listing.read': {
+    isWhole: true,
+    repositories: 1,
+    workbooks: 2,
+    processing: { count: 0, first: [] },
+    failed: { count: 0, first: [] },
+  },
+  'credentials.refused': { credential: 'apiKey', nextAttemptAtMs: NOW_MS },
+  'credentials.accepted': { credential: 'apiToken', key: 2 },
+  'settings.reloaded': { changed: ['schedule', 'log.level'] },
+  'settings.refused': WRONG,
+  'settings.restart_needed': { settings: ['directory'] },
+  'settings.restart_unneeded': { settings: [] },
+  'log.level_changed': { level: 'debug' },
+  'http.listening': { address: 'http://127.0.0.1:9480' },
+  'http.unavailable': WRONG,
+  'http.failed': { ...WRONG, path: '/metrics' },
+  'http.unprotected': { address: 'http://0.0.0.0:9480/' },
+  'lease.waited': { untilMs: NOW_MS, holder: 'restic' },
+  'hook.finished': { hook: 'afterPublish', target: 'Accounting/main', durationMs: 1400 },
+  'hook.failed': { ...WRONG, hook: 'afterPublish', target: 'Accounting/main' },
+  'notification.failed': { ...WRONG, to: 'webhook', attempts: 2 },
+  'locks.unshared': { setting: 'standby', directory: '/srv/m', fileSystem: 'nfs with nolock' },
+  'standby.began': { code: 'directory.locked', message: 'Another one works there (pid 7).', hint: null },
+  'standby.ended': { waitedMs: 61_000, takeoverMs: 1400 },
+  'loop.stuck': { silentMs: 1400 },
+  'state.reset': { reason: 'it was damaged' },
+  'log.failed': WRONG,
+  'log.resumed': { droppedLines: 3 },
+  'state.recovered': {},
+  'control.unavailable': WRONG,
+  'state.failed': WRONG,
 };
 
 function sentence(event: MirrorEvent): string {
@@ -237,12 +118,32 @@ function sentence(event: MirrorEvent): string {
 }
 
 describe('the sentence of an event', () => {
-  it.each(Object.entries(SENTENCES))('%s', (name, [fields, text]) => {
-    expect(sentence({ name, ...fields } as MirrorEvent)).toBe(text);
+  it.each(Object.entries(EXAMPLES))('%s is one line without a gap', (name, fields) => {
+    expect(sentence({ name, ...fields } as MirrorEvent)).not.toMatch(/undefined|null|NaN|\[object|  |\n|^$/);
   });
 
-  it('exists for every event', () => {
-    expect(Object.keys(SENTENCES).sort()).toEqual(Object.keys(EVENTS).sort());
+  it.each<[EventName, string]>([
+    [
+      'selection.empty',
+      'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. targets: "A" matches nothing that the service lists. Check repositories, branches and targets.',
+    ],
+    [
+      'target.pulled',
+      'Accounting/main: published 1 added, 2 changed, 3 files in all (versions-changed, 12.3 kB in 1.4 s)',
+    ],
+    [
+      'deletion.held',
+      "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. If it is to go: workbook-mirror approve 'Accounting/main'",
+    ],
+    ['target.failed', 'Accounting/main: It failed.'],
+    [
+      'target.skipped_entries',
+      String.raw`Accounting/main: left out 2 entries (symbolic links, special files and submodules are not mirrored), the first is "a \"link\""`,
+    ],
+    ['listing.read', 'the service lists 1 repository and 2 workbooks'],
+    ['credentials.accepted', 'the service accepts key 2 of service.apiToken, and refuses the earlier ones'],
+  ])('%s', (name, text) => {
+    expect(sentence({ name, ...EXAMPLES[name] } as MirrorEvent)).toBe(text);
   });
 
   it.each<[string, MirrorEvent, string]>([
@@ -369,8 +270,8 @@ const COLORS = [31, 32, 33, 34, 36, 39].map((code) => `\u001b[${code}m`);
 
 describe('text of others in events', () => {
   const events = fc
-    .tuple(fc.constantFrom(...Object.entries(SENTENCES)), hostileText)
-    .map(([[name, [fields]], text]) => Object.assign({ name }, withText(fields, text)) as MirrorEvent);
+    .tuple(fc.constantFrom(...Object.entries(EXAMPLES)), hostileText)
+    .map(([[name, fields], text]) => Object.assign({ name }, withText(fields, text)) as MirrorEvent);
 
   it('is one line of text in the log, as JSON and for people', () => {
     fc.assert(
