@@ -11,16 +11,18 @@ import { openSocketPath } from '../lib/net/socket-path.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import { type TaskName, type TaskRequest, type TaskResult, TASKS } from './tasks/table.ts';
-import type { TaskProgress, TaskWork } from './tasks/task.ts';
+import type { MirrorEvent } from './events.ts';
+import type { TaskWork } from './tasks/task.ts';
 
 /** The path of the route of a task. */
 export function routeOf(name: string): string {
   return `/v1/${name}`;
 }
 
-/** A line of a reply: a progress report or, at the end, the result or error of the task. */
+/** A line of a reply: an event or a text about its progress or, at the end, the result or error of the task. */
 export type ReplyLine<Result> =
-  | TaskProgress
+  | { readonly event: MirrorEvent }
+  | { readonly text: string }
   | { readonly result: Result }
   | {
       readonly error: {
@@ -63,7 +65,7 @@ export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
   name: Name,
   wish: TaskRequest<Name>,
-  { signal, report }: Pick<TaskWork, 'signal' | 'report'>,
+  { signal, ...listeners }: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
 ): Promise<{ readonly result: TaskResult<Name> } | null> {
   const { kind } = TASKS[name];
   let backUntilMs: number | null = null;
@@ -71,7 +73,7 @@ export async function askDaemon<Name extends TaskName>(
     try {
       const reply = await onSocket(layout, async (socketPath) => {
         const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
-        return resultIn<TaskResult<Name>>(layout, response, report);
+        return resultIn<TaskResult<Name>>(layout, response, listeners);
       });
       if (reply !== null || backUntilMs === null) return reply ?? null;
     } catch (error) {
@@ -122,12 +124,9 @@ async function send(
 async function resultIn<Result>(
   layout: DirectoryLayout,
   response: IncomingMessage,
-  report: TaskWork['report'],
+  { emit, tell }: Pick<TaskWork, 'emit' | 'tell'>,
 ): Promise<{ readonly result: Result }> {
-  if (response.statusCode !== 200) {
-    const isBusy = response.statusCode === 503;
-    throw notTaken((await text(response)).trim(), layout, isBusy ? WHEN_BUSY : undefined);
-  }
+  if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
   for await (const line of linesOf(response)) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the version in the path promises the type
     const message = JSON.parse(line) as ReplyLine<Result>;
@@ -136,7 +135,8 @@ async function resultIn<Result>(
       const { code, lines, hint } = message.error;
       throw new MirrorError(code, lines, { hint });
     }
-    report(message);
+    if ('event' in message) emit(message.event);
+    else tell(message.text);
   }
   throw new Error('the reply has no end');
 }
@@ -150,14 +150,10 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
   }
 }
 
-const WHEN_BUSY = 'The daemon works: give the command again when others have ended.';
-
-function notTaken(
-  why: string,
-  { root }: DirectoryLayout,
-  hint = 'The daemon may hang, or be of another version than the command: restart it.',
-): MirrorError {
-  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, { hint });
+function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
+  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
+    hint: 'The daemon may hang, or be of another version than the command: restart it.',
+  });
 }
 
 function interrupted(goesOn: boolean, cause: unknown): MirrorError {

@@ -5,7 +5,6 @@ import { writeApproval } from '../../mirror/store/documents.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { branchSegment, targetKey } from '../../mirror/upstream/listing.ts';
-import type { EventSink } from '../events.ts';
 import { refuseMissing, withReader } from '../open-reader.ts';
 import { type FileDifference, removedAt } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
@@ -30,8 +29,7 @@ export interface HeldTarget {
 }
 
 /** Lists the held deletions. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
-export function listHeld({ settings, report }: TaskWork): Promise<readonly HeldTarget[]> {
-  const emit: EventSink = (event) => report({ event });
+export function listHeld({ settings, emit }: TaskWork): Promise<readonly HeldTarget[]> {
   return withReader(settings.ofDirectory(), emit, async ({ store, state }) => {
     const records = await state.records();
     const paths = new Map(

@@ -18,7 +18,6 @@ import { readStore } from '../../mirror/store/directory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { stageIn } from '../../mirror/store/publish/stage.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
-import type { EventSink } from '../events.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { archiveLimitsOf, policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
@@ -33,13 +32,12 @@ import type { TaskWork } from './task.ts';
  *   `directory.unusable`, `pass.abandoned`
  */
 export async function diffUpstream(
-  { settings: { ofMirror }, signal, report }: TaskWork,
+  { settings: { ofMirror }, signal, emit, tell }: TaskWork,
   { target: path }: { readonly target: string },
 ): Promise<DiffReport> {
   const settings = ofMirror();
-  const emit: EventSink = (event) => report({ event });
   const meter = new PullMeter(path, null);
-  const onProgress = (): void => report({ text: `${path}: ${describeAmount(meter.progress())}` });
+  const onProgress = (): void => tell(`${path}: ${describeAmount(meter.progress())}`);
   try {
     return await withReader(settings, emit, async (reader) => {
       const memory = await recallInstallation(reader.state, settings.service.baseUrl);

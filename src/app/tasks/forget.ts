@@ -49,19 +49,15 @@ export async function forget(work: TaskWork, wish: NamedTargets): Promise<readon
 
 type Chosen = Forgettable & { readonly id: TargetId };
 
-function choose({ settings, report }: TaskWork, { targets }: NamedTargets): Promise<readonly Chosen[]> {
+function choose({ settings, emit }: TaskWork, { targets }: NamedTargets): Promise<readonly Chosen[]> {
   const ofDirectory = settings.ofDirectory();
-  return withReader(
-    ofDirectory,
-    (event) => report({ event }),
-    async (reader) => {
-      const { layout, shard } = reader.store;
-      const known = await knownTargets(ofDirectory, reader);
-      // One that is unknown may be another instance's.
-      const paths = findTargets(targets, layout.mirror, known.keys(), shard === null ? undefined : () => []);
-      return paths.flatMap((path) => refuseMirrored(known.get(path)) ?? []);
-    },
-  );
+  return withReader(ofDirectory, emit, async (reader) => {
+    const { layout, shard } = reader.store;
+    const known = await knownTargets(ofDirectory, reader);
+    // One that is unknown may be another instance's.
+    const paths = findTargets(targets, layout.mirror, known.keys(), shard === null ? undefined : () => []);
+    return paths.flatMap((path) => refuseMirrored(known.get(path)) ?? []);
+  });
 }
 
 interface Entry extends Omit<Forgettable, 'because'> {

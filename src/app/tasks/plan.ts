@@ -4,7 +4,6 @@ import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
-import type { EventSink } from '../events.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
@@ -39,11 +38,10 @@ export interface PlanReport {
  * @throws MirrorError `service.*`, `credentials.refused`, `directory.*`, `disk.*`
  */
 export async function plan(
-  { settings: { ofMirror }, signal, report }: TaskWork,
+  { settings: { ofMirror }, signal, emit }: TaskWork,
   { files }: { readonly files: boolean },
 ): Promise<PlanReport> {
   const settings = ofMirror();
-  const emit: EventSink = (event) => report({ event });
   const work = async ({ store, state }: MirrorReader): Promise<PlanReport> => {
     const memory = await recallInstallation(state, settings.service.baseUrl);
     const client = connect(settings, memory, emit);

@@ -17,7 +17,7 @@ export async function poll(
 ): Promise<{ readonly outcome: PassOutcome | null }> {
   await refuseMissing(work.settings.ofDirectory().directory);
   const found = await pathsOf(targets ?? [], work);
-  const pass = work.makePass(targets === undefined ? null : found.paths, (event) => work.report({ event }));
+  const pass = work.makePass(targets === undefined ? null : found.paths, work.emit);
   if (!wait && found.unknown.length === 0) {
     pass.catch(() => {});
     return { outcome: null };
@@ -37,23 +37,19 @@ export async function poll(
  */
 export async function pathsOf(
   names: readonly string[],
-  { settings, report }: Pick<TaskWork, 'settings' | 'report'>,
+  { settings, emit }: Pick<TaskWork, 'settings' | 'emit'>,
 ) {
   if (names.length === 0) return { paths: [], unknown: [], known: [] };
   const ofDirectory = settings.ofDirectory();
-  return withReader(
-    ofDirectory,
-    (event) => report({ event }),
-    async (reader) => {
-      const { statuses } = await readTargets(ofDirectory, reader);
-      const known = statuses.map(({ target }) => target);
-      const { shard, layout } = reader.store;
-      const paths = findTargets(names, layout.mirror, known, (name) =>
-        // A target may be new, or another instance's.
-        isPattern(name) && shard === null ? noTarget(name, known) : [name],
-      );
-      const isKnown = new Set(known);
-      return { paths, unknown: shard === null ? paths.filter((path) => !isKnown.has(path)) : [], known };
-    },
-  );
+  return withReader(ofDirectory, emit, async (reader) => {
+    const { statuses } = await readTargets(ofDirectory, reader);
+    const known = statuses.map(({ target }) => target);
+    const { shard, layout } = reader.store;
+    const paths = findTargets(names, layout.mirror, known, (name) =>
+      // A target may be new, or another instance's.
+      isPattern(name) && shard === null ? noTarget(name, known) : [name],
+    );
+    const isKnown = new Set(known);
+    return { paths, unknown: shard === null ? paths.filter((path) => !isKnown.has(path)) : [], known };
+  });
 }

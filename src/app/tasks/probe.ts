@@ -24,7 +24,7 @@ const SAMPLE = 2;
  * @throws MirrorError as `probe`, `settings.invalid`
  */
 export async function probeService(
-  { settings: { ofService }, signal, report }: TaskWork,
+  { settings: { ofService }, signal, tell }: TaskWork,
   { withWrongKey, maxRequests }: { readonly withWrongKey: boolean; readonly maxRequests: number },
 ): Promise<SignedReport> {
   const settings = ofService();
@@ -38,7 +38,7 @@ export async function probeService(
     maxRequests,
     maxPauseMs: RETRIES.maxDelayMs,
     pause: (delayMs) => waitFor(delayMs, signal),
-    onProgress: (what, sent) => report({ text: `${sent} of at most ${maxRequests} requests: ${what}` }),
+    onProgress: (what, sent) => tell(`${sent} of at most ${maxRequests} requests: ${what}`),
     wrong: withWrongKey ? {} : null,
     sample: SAMPLE,
     maxDownloadBytes: MAX_DOWNLOAD_BYTES,

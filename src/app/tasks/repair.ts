@@ -59,7 +59,7 @@ export async function repair(work: TaskWork, { targets, expect }: RepairRequest)
       chosen,
       expected: expect ?? null,
       signal: work.signal,
-      onEvent: verifyProgress((text) => work.report({ text })),
+      onEvent: verifyProgress(work.tell),
     });
   const before = await verify(await chosenOf(settings, targets));
   work.signal.throwIfAborted();
@@ -76,7 +76,7 @@ export async function repair(work: TaskWork, { targets, expect }: RepairRequest)
       // A target that is lost with its manifest is new to the plan, and has nothing to note.
       for (const path of pulled) await noteForRepair(mirror, path, BYTES, Date.now());
     });
-    const { failure } = await work.makePass(pulled, (event) => work.report({ event }));
+    const { failure } = await work.makePass(pulled, work.emit);
     if (failure !== null) throw new MirrorError(failure.code, failure.message, { hint: failure.hint });
   }
   // The pass retired a target that is neither published nor in the inventory any more.

@@ -58,13 +58,13 @@ export function listWorkbooks(
 
 /** Opens the way to the service for one piece of work. */
 async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
-  { report }: TaskWork,
+  { emit }: TaskWork,
   open: (emit: EventSink) => C,
   use: (connection: C) => Promise<T>,
 ): Promise<T> {
   const connection = open((event) => {
     // The error says so.
-    if (event.name !== 'credentials.refused') report({ event });
+    if (event.name !== 'credentials.refused') emit(event);
   });
   try {
     return await use(connection);

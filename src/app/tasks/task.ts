@@ -70,14 +70,14 @@ export interface LiveStatus {
   readonly nextPassAtMs: number | null;
 }
 
-/** The progress of a task. */
-export type TaskProgress = { readonly event: Parameters<EventSink>[0] } | { readonly text: string };
-
 /** A running task. */
 export interface TaskWork extends TaskPlace {
   /** Fires when its result is no longer wanted. */
   readonly signal: AbortSignal;
-  readonly report: (progress: TaskProgress) => void;
+  /** Receives its events. */
+  readonly emit: EventSink;
+  /** Receives its progress, as a text for a person. */
+  readonly tell: (text: string) => void;
 }
 
 /**

@@ -99,7 +99,7 @@ async function syncHere(command: Command, adopt: boolean, names: readonly string
   await becomeOwnerOf(settings.directory);
   // Check names before the pass: otherwise a wrong one would be recorded as a failed pass. Before a first pass, the targets are unknown.
   if (names.length > 0 && existsSync(layoutOf(settings.directory).targetList))
-    await pathsOf(names, { settings: ownSettings(command), report: () => {} });
+    await pathsOf(names, { settings: ownSettings(command), emit: () => {} });
   const { outcome, hooksDue } = await sync(settings, { adopt, names });
   if (hooksDue > 0) {
     tell(

@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
-import type { TaskProgress, TaskWork } from '../../app/tasks/task.ts';
+import type { TaskWork } from '../../app/tasks/task.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
@@ -135,18 +135,15 @@ export function ownRunner(command: Command): TaskRunner {
 async function reporting<T>(
   name: TaskName,
   isAsked: boolean,
-  work: (how: Pick<TaskWork, 'signal' | 'report'>) => Promise<T>,
+  work: (how: Pick<TaskWork, 'signal' | 'emit' | 'tell'>) => Promise<T>,
 ): Promise<T> {
   const isRead = TASKS[name].kind === 'read';
   const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;
   const line = createLiveLine();
   try {
-    const report = (progress: TaskProgress): void => {
-      if ('text' in progress) line.show(() => progress.text);
-      else (pass?.sink ?? tellEvent)(progress.event);
-    };
+    const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
     const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
-    return await untilStopped((signal) => work({ signal, report }), { names });
+    return await untilStopped((signal) => work({ signal, ...progress }), { names });
   } finally {
     line.clear();
     pass?.close();

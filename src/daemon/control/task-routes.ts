@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { routeOf, type ReplyLine } from '../../app/control.ts';
+import type { MirrorEvent } from '../../app/events.ts';
 import { isTaskName, runTask, type TaskName, TASKS } from '../../app/tasks/table.ts';
-import type { TaskPlace, TaskProgress } from '../../app/tasks/task.ts';
-import { joinSignals } from '../../lib/concurrency/concurrency.ts';
+import type { TaskPlace } from '../../app/tasks/task.ts';
+import { joinSignals, Places } from '../../lib/concurrency/concurrency.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { sendReply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson, RequestError } from '../../lib/http/request.ts';
@@ -19,7 +20,7 @@ export interface ControlPlace extends TaskPlace {
 /** The longest body of a request, in bytes: names of some thousand targets. */
 const LONGEST_BODY_BYTES = 1024 * 1024;
 
-/** Most tasks at a time that use the service or read the disk. */
+/** Most tasks at a time that use the service or read the disk; others wait for them. */
 const MOST_TASKS = 8;
 
 /** If a command leaves this many bytes unread, further progress is skipped. */
@@ -35,7 +36,7 @@ const READING_TIMEOUT_MS = 30_000;
 export class TaskRoutes {
   readonly #place: ControlPlace;
   readonly #closing = new AbortController();
-  #running = 0;
+  readonly #places = new Places(MOST_TASKS);
 
   constructor(place: ControlPlace) {
     this.#place = place;
@@ -72,8 +73,6 @@ export class TaskRoutes {
       const [issue] = wish.error.issues;
       throw new RequestError(400, 'invalid', `The request is not understood: ${issue?.message ?? ''}`);
     }
-    if (isHeavy(name) && this.#running >= MOST_TASKS)
-      throw new RequestError(503, 'busy', `${MOST_TASKS} other commands are being carried out: try again.`);
     return { name, wish: body };
   }
 
@@ -87,32 +86,34 @@ export class TaskRoutes {
       if (!response.destroyed) response.write(`${scrub(JSON.stringify(line), this.#place.secrets())}\n`);
     };
     let nextTextMs = 0;
-    const report = (progress: TaskProgress): void => {
-      const nowMs = performance.now();
-      if (response.writableLength > MOST_UNREAD_BYTES || ('text' in progress && nowMs < nextTextMs)) return;
-      nextTextMs = nowMs + TEXT_EVERY_MS;
-      send(progress);
+    const progress = {
+      emit: (event: MirrorEvent): void => {
+        if (response.writableLength <= MOST_UNREAD_BYTES) send({ event });
+      },
+      tell: (text: string): void => {
+        if (response.writableLength > MOST_UNREAD_BYTES || performance.now() < nextTextMs) return;
+        nextTextMs = performance.now() + TEXT_EVERY_MS;
+        send({ text });
+      },
     };
     const closing = this.#closing.signal;
     const either = joinSignals(closing, kind === 'read' ? gone.signal : closing);
-    const weight = isHeavy(name) ? 1 : 0;
-    this.#running += weight;
+    const { signal } = either;
+    // Other tasks wait for a pass, or report known data.
+    const isHeavy = kind !== 'pass' && name !== 'status';
+    let leave = (): void => {};
     try {
-      send({ result: await runTask(name, { ...this.#place, signal: either.signal, report }, wish) });
+      if (isHeavy) leave = await this.#places.take(signal);
+      send({ result: await runTask(name, { ...this.#place, ...progress, signal }, wish) });
     } catch (error) {
       const { code, lines, hint } = toMirrorError(error);
       send({ error: { code, lines, hint: hint ?? null } });
     } finally {
-      this.#running -= weight;
+      leave();
       either.leave();
     }
     response.end();
     const timer = setTimeout(() => response.destroy(), READING_TIMEOUT_MS).unref();
     response.once('close', () => clearTimeout(timer));
   }
-}
-
-/** Whether a task uses the service or reads the disk: the others wait for a pass, or report known data. */
-function isHeavy(name: TaskName): boolean {
-  return TASKS[name].kind !== 'pass' && name !== 'status';
 }
