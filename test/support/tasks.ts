@@ -17,7 +17,11 @@ export function runTaskHere<Name extends TaskName>(
     throw new MirrorError('settings.invalid', 'There is no service.');
   };
   const place = ownPlace({ ofDirectory: () => settings, ofService, ofMirror: ofService });
-  return runTask(name, { ...place, signal: AbortSignal.timeout(50_000), emit: () => {}, tell: () => {} }, wish);
+  return runTask(
+    name,
+    { ...place, signal: AbortSignal.timeout(50_000), emit: () => {}, tell: () => {} },
+    wish,
+  );
 }
 
 function hasService(settings: SettingsFor<'directory'>): settings is SettingsFor<'service' | 'directory'> {

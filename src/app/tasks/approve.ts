@@ -4,8 +4,7 @@ import type { StoredPass } from '../../mirror/state/state.ts';
 import { writeApproval } from '../../mirror/store/documents.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { branchSegment, targetKey } from '../../mirror/upstream/listing.ts';
-import { refuseMissing, withReader } from '../open-reader.ts';
+import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
 import { type FileDifference, removedAt } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
 
@@ -30,20 +29,15 @@ export interface HeldTarget {
 
 /** Lists the held deletions. @throws MirrorError `directory.unusable`, `disk.*`, `state.unavailable` */
 export function listHeld({ settings, emit }: TaskWork): Promise<readonly HeldTarget[]> {
-  return withReader(settings.ofDirectory(), emit, async ({ store, state }) => {
-    const records = await state.records();
-    const paths = new Map(
-      (await store.inventory.read()).published.map(({ repository, branch, path }) => [
-        targetKey({ repositoryId: repository.id, branch }),
-        path,
-      ]),
-    );
-    const found: HeldTarget[] = heldAsWhole(await state.lastPass());
-    for (const [key, { repository, target: id, held }] of records) {
-      if (held === null) continue;
+  const ofDirectory = settings.ofDirectory();
+  return withReader(ofDirectory, emit, async (reader) => {
+    const { statuses, ids } = await readTargets(ofDirectory, reader);
+    const found: HeldTarget[] = heldAsWhole(await reader.state.lastPass());
+    for (const { target, held } of statuses) {
+      const id = ids.get(target);
+      if (held === null || id === undefined) continue;
       const { subject, digest, deletions, of, first: files } = held;
-      const target = paths.get(key) ?? `${repository}/${branchSegment(id.branch)}`;
-      const manifest = files.length === 0 ? null : await publishedManifest(store.layout, target);
+      const manifest = files.length === 0 ? null : await publishedManifest(reader.store.layout, target);
       const differences = removedAt(manifest?.files ?? [], files);
       const fileCount = subject === 'files' ? deletions : (manifest?.files.length ?? 0);
       const approval = { target: id, subject, digest };

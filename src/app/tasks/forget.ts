@@ -1,12 +1,12 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import type { Published } from '../../mirror/plan/record.ts';
+import { targetOf } from '../../mirror/plan/record.ts';
 import { owns } from '../../mirror/plan/selection.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { retireTree } from '../../mirror/store/publish/publish.ts';
 import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/documents.ts';
-import { branchSegment, type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
+import { type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
 import { findTargets } from '../target-names.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
@@ -72,15 +72,9 @@ async function knownTargets(
   reader: MirrorReader,
 ): Promise<ReadonlyMap<string, Entry>> {
   const { store } = reader;
-  const { published, records, statuses } = await readTargets(settings, reader);
+  const { published, records, statuses, ids } = await readTargets(settings, reader);
   const { selection } = statusPolicyOf(settings);
-  const trees = new Map(published.map((tree) => [tree.path, tree]));
-  const unpublished = new Map(
-    [...records.values()].map(({ repository, target }) => [
-      `${repository}/${branchSegment(target.branch)}`,
-      target,
-    ]),
-  );
+  const present = new Set(published.filter(({ treePresent }) => treePresent).map(({ path }) => path));
   const entries = new Map<string, Entry>();
   const { targets } = await readTargetList(store.layout);
   for (const { path, repositoryId, branch } of targets) {
@@ -90,19 +84,14 @@ async function knownTargets(
   }
   for (const status of statuses) {
     const { target, state, files, sizeBytes, restoredAtMs } = status;
-    const tree = trees.get(target);
-    const id = tree === undefined ? unpublished.get(target) : idOf(tree);
+    const id = ids.get(target);
     if (id === undefined) continue;
     const isGone = (records.get(targetKey(id))?.missingPasses ?? 0) > 0 || restoredAtMs !== null;
     const isDeselected = state === 'unselected' || !selection.selects(status.repository, status.branch);
     const because = isDeselected ? 'deselected' : isGone ? 'gone' : null;
-    entries.set(target, { target, id, because, treePresent: tree?.treePresent === true, files, sizeBytes });
+    entries.set(target, { target, id, because, treePresent: present.has(target), files, sizeBytes });
   }
   return entries;
-}
-
-function idOf({ repository, branch }: Pick<Published, 'repository' | 'branch'>): TargetId {
-  return { repositoryId: repository.id, branch };
 }
 
 /** @throws MirrorError `target.mirrored` */
@@ -131,7 +120,7 @@ async function forgetNow(
       throw new MirrorError('target.mirrored', message, { hint: 'Try again when it has ended.' });
     }
     const manifest = await publishedManifest(store.layout, target);
-    if (manifest === null || targetKey(idOf(manifest)) !== targetKey(id)) continue;
+    if (manifest === null || targetKey(targetOf(manifest)) !== targetKey(id)) continue;
     await retireTree(store, target);
     emit({ name: 'target.retired', target, reason: 'forgotten' });
   }
