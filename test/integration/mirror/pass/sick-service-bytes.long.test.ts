@@ -63,19 +63,3 @@ describe('an answer cut at any byte changes nothing, and the next pass corrects 
     TIMEOUT_MS,
   );
 });
-
-describe('an archive with a changed byte is refused, or gives the same files', () => {
-  it.each(['stored', 'deflated'] as const)(
-    '(%s)',
-    async (compression) => {
-      const pairs = await lanesOf({ compression });
-      const points: AttackPoint[] = [];
-      for (const mask of [0x01, 0x20, 0x80, 0xff]) {
-        const faultAt = (at: number): Fault => ({ kind: 'flip', at, mask });
-        points.push(...(await pointsOf(pairs, 'contents', `xor ${mask}`, faultAt)));
-      }
-      await sweep(`archives flipped (${compression})`, points, SAMPLE, LANES);
-    },
-    TIMEOUT_MS,
-  );
-});

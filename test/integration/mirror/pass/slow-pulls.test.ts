@@ -240,20 +240,6 @@ describe('a slow pull', () => {
     expect(await noted()).toEqual([]);
   });
 
-  it('that ends during planning is still reported as running', async () => {
-    const pair = await SlowPair.start();
-    await pair.pass();
-    const { store } = pair.mirror.context;
-    const read = async (): ReturnType<typeof store.inventory.read> => {
-      const reading = await store.inventory.read();
-      await pair.release();
-      return reading;
-    };
-    const inventory = { ...store.inventory, read };
-    const { summary } = await pair.pass({ parts: { store: { ...store, inventory } } });
-    expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
-  });
-
   it('is reported when its record is saved, for any end', async () => {
     const pair = await SlowPair.start();
     const { state } = pair.mirror.context;

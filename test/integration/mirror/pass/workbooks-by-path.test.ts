@@ -214,16 +214,6 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents if other files may have changed with it', async () => {
-    const others = { 'notes.txt': 'some notes'.padEnd(500) };
-    const { service, mirror, repository } = await mirrored('Accounting', { digests: true }, {}, others);
-    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
-    service.write(repository, 'main', 'notes.txt', 'other notes');
-    await mirror.pass();
-    expect(pathsAskedFor(service)).toStrictEqual(['']);
-    await mirror.expectExact();
-  });
-
   it('that is reverted does not change the published file', async () => {
     const pair = await mirrored('Accounting', { digests: true });
     const { service, mirror, repository } = pair;
@@ -297,15 +287,6 @@ describe('a new version in a drag-and-drop repository', () => {
 
 describe('a new version in a Git repository', () => {
   const NAME = 'git.example.com/org/plan.git';
-
-  it('is pulled with the whole contents, as other files may have changed with it', async () => {
-    const { service, mirror, repository } = await mirrored(NAME, { digests: true });
-    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
-    service.write(repository, 'main', 'notes.txt', 'other notes');
-    await mirror.pass();
-    expect(pathsAskedFor(service)).toStrictEqual(['']);
-    await mirror.expectExact();
-  });
 
   it('is pulled by its path if only workbooks are needed immediately', async () => {
     const others = { 'notes.txt': 'some notes'.padEnd(500) };

@@ -60,16 +60,6 @@ describe('changed bytes on disk, with unchanged metadata', () => {
       expect(mirror.eventsOf('pass.finished').at(-1)).toMatchObject({ pulled: 0 });
     },
   );
-
-  it('are found even if every pass in between changed other files', async () => {
-    const { service, mirror, repository } = await startMirrored();
-    await rot(join(mirror.directory, 'mirror/Accounting/main/notes.txt'));
-    for (let hours = 1; hours <= 25; hours += 6) {
-      service.write(repository, 'main', 'plan.xlsx', `after ${hours} hours`);
-      await mirror.pass({ aheadMs: (hours * DAY_MS) / 24 });
-    }
-    await mirror.expectExact();
-  });
 });
 
 describe('a mirror that was restored from an older backup', () => {

@@ -76,23 +76,6 @@ describe('publishing', () => {
     expect(await readdir(store.layout.history)).toEqual(Object.keys(next).length === 0 ? ['Accounting'] : []);
   });
 
-  it.each<PublishMode>(['exchange', 'rename'])(
-    'keeps the inodes of unchanged files with %s',
-    async (mode) => {
-      const directory = await temporaryFolder();
-      const store = await openTestStore(directory, { publish: mode });
-      await publishFiles(store, PATH, first);
-      const before = await inode(directory, 'b/c.txt');
-      expect(await publishFiles(store, PATH, { ...first, 'a.txt': 'ONE', 'z/z.txt': 'new' })).toBe(mode);
-      expect(await inode(directory, 'b/c.txt')).toBe(before);
-      expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({
-        ...first,
-        'a.txt': 'ONE',
-        'z/z.txt': 'new',
-      });
-    },
-  );
-
   it('keeps a replaced tree whole for readers in it, and removes it when its time is over', async () => {
     const directory = await temporaryFolder();
     let nowMs = Date.now();
@@ -323,14 +306,6 @@ describe('an error in the middle of a publish', () => {
 });
 
 describe('the directory', () => {
-  it('is locked for others until it is closed', async () => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory);
-    await expect(openTestStore(directory)).rejects.toMatchObject({ code: 'directory.locked' });
-    await store.lock.release();
-    await (await openTestStore(directory)).lock.release();
-  });
-
   it('leaves no file of a shared directory open if it cannot be opened', async () => {
     const directory = await temporaryFolder();
     const open = (): Promise<MirrorStore> => openTestStore(directory, { shard: { index: 1, count: 2 } });
@@ -340,14 +315,5 @@ describe('the directory', () => {
     await writeFile(join(ofEarlierVersion, 'intent.json'), '{}');
     await expect(open()).rejects.toMatchObject({ code: 'directory.unusable' });
     expect(filesOpenBelow(directory)).toEqual([]);
-  });
-
-  it('says which setting is at fault when it cannot be written', async () => {
-    const directory = join(await temporaryFolder(), 'a-file');
-    await writeFile(directory, '');
-    await expect(openTestStore(directory)).rejects.toMatchObject({
-      code: 'directory.unusable',
-      message: expect.stringContaining('directory: cannot write') as string,
-    });
   });
 });

@@ -1,9 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -173,25 +172,6 @@ describe('a pause that the service asks for', () => {
     expect(service.takeDownloads()).toHaveLength(1);
   });
 
-  it('that is short delays all pulls, and no pull shortens it', async () => {
-    const { service, mirror } = await withChanges({
-      CONCURRENCY: '2',
-    });
-    let untilMs = 0;
-    let early = 0;
-    service.fault = (path) => {
-      if (Date.now() < untilMs - 50) early += 1;
-      if (!path.includes('/contents') || untilMs > 0) return null;
-      untilMs = Date.now() + 1000;
-      return busy(503, '1');
-    };
-    // The other pull is on its way when the first is answered.
-    service.knobs.beforeDownload = () => {};
-    expect((await mirror.pass()).exitCode).toBe(0);
-    expect(early).toBeLessThanOrEqual(1);
-    await mirror.expectExact();
-  });
-
   it('survives the process, although the pass failed because of it', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
@@ -203,20 +183,6 @@ describe('a pause that the service asks for', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
-  it('is recorded immediately, not only when the program ends', async () => {
-    const { service, mirror } = await withChanges();
-    service.fault = () => busy(503, '600');
-    await mirror.failure();
-    const state = join(mirror.directory, '.workbook-mirror');
-    for (let tries = 0; tries < 100; tries += 1) {
-      const names = (await readdir(state)).filter((name) => name.startsWith('state'));
-      const texts = await Promise.all(names.map((name) => readFile(join(state, name), 'latin1')));
-      if (texts.some((text) => /"pausedUntilMs":\d/.test(text))) return;
-      await sleep(20);
-    }
-    throw new Error('it was not written down');
-  });
-
   it('ends with a change of its address', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
@@ -225,33 +191,6 @@ describe('a pause that the service asks for', () => {
     await mirror.restart({ SERVICE_BASE_URL: service.baseUrl.replace('127.0.0.1', 'localhost') });
     await mirror.pass();
     await mirror.expectExact();
-  });
-
-  it.each([
-    ['is over after it', 601_000],
-    ['is ignored when the clock was ahead', -25 * 3_600_000],
-  ])('%s', async (_what, differenceMs) => {
-    const { service, mirror } = await withChanges();
-    service.fault = () => busy(503, '600');
-    await mirror.failure();
-    service.fault = null;
-    onTestFinished(() => void vi.useRealTimers());
-    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + differenceMs });
-    await mirror.restart();
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it.each([
-    [500, '600'],
-    [429, 'soon'],
-    [503, '-5'],
-  ])('with status %i and %s is ignored', async (status, wish) => {
-    const { service, mirror } = await withChanges();
-    service.fault = () => busy(status, wish);
-    await mirror.failure();
-    service.takeRequests();
-    await healed(service, mirror);
   });
 });
 
@@ -268,18 +207,5 @@ describe('the service’s clock', () => {
     expect(mirror.eventsOf('listing.problem')).toMatchObject([
       { problem: "the service's clock is about 3 h ahead of this machine's" },
     ]);
-  });
-});
-
-describe('a body that fails before it is read', () => {
-  it('fails the request and not the program', async () => {
-    const { service, mirror } = await withChanges();
-    const headers = { 'content-encoding': 'gzip' };
-    for (const part of ['/repos', '/workbooks', '/contents']) {
-      service.fault = (path) =>
-        path.includes(part) ? { kind: 'body', body: Buffer.from('no gzip'), headers } : null;
-      for (let times = 0; times < 3; times += 1) await mirror.pass().catch(() => {});
-    }
-    await healed(service, mirror);
   });
 });

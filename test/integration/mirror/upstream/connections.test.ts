@@ -105,12 +105,6 @@ describe('a service', () => {
     return undefined;
   });
 
-  it('that answers plain HTTP with an alert of TLS is reported as possible TLS', async () => {
-    const alert = Buffer.from([0x15, 3, 1, 0, 2, 2, 70]);
-    const address = await listen(createServer((socket) => socket.once('data', () => socket.end(alert))));
-    expect((await failure(`http://${address}`)).hint).toContain(`https://${address}`);
-  });
-
   it('whose authority is unknown is reported, with a remedy', async ({ skip }) => {
     const server = await listenWithTls('localhost');
     if (server === null) return skip('openssl cannot make a certificate');

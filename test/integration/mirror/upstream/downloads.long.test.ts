@@ -262,25 +262,6 @@ describe('a download that breaks off', () => {
     expect(asked.map(({ range }) => range)).toEqual([undefined, undefined]);
   });
 
-  it('starts again at a service without ranges', async () => {
-    state = archive(500_000);
-    moods = [{ cutAfter: 300_000 }, { cutAfter: 200_000, ignoresRange: true }, { ignoresRange: true }];
-    await download(open());
-    expect(state.equals(await kept())).toBe(true);
-  });
-
-  it('starts again when the contents have changed', async () => {
-    const before = archive(500_000);
-    const after = archive(400_000);
-    state = before;
-    moods = [{ cutAfter: 300_000 }];
-    beforeAnswer = () => {
-      if (asked.length === 2) state = after;
-    };
-    expect(await download(open())).toMatchObject({ sizeBytes: 400_000, etag: tagOf(after) });
-    expect(after.equals(await kept())).toBe(true);
-  });
-
   it('sends a conditional request only while it has no bytes', async () => {
     state = archive(300_000);
     moods = [{ cutAfter: 100_000 }];
@@ -374,14 +355,6 @@ describe('a single file', () => {
     expect(asked.map(({ path }) => path)).toEqual(['/api/repos/r/contents/a b/ü.bin?branch=main']);
   });
 
-  it('is digested as a whole, even after parts or a new start', async () => {
-    state = randomBytes(500_000);
-    moods = [{ cutAfter: 100_000 }, { cutAfter: 200_000 }, { cutAfter: 100_000, ignoresRange: true }];
-    expect(await downloadPath(open(), 'a.bin', { sha256: sha256(state) })).toEqual({ kind: 'file' });
-    expect(into).toMatchObject({ sizeBytes: 500_000, crc32: crc32(state) });
-    expect(state.equals(await kept())).toBe(true);
-  });
-
   it.each([404, 410, 400])('is not found with status %i', async (status) => {
     moods = [{ status }];
     expect(await downloadPath(open(), 'a.bin')).toEqual({ kind: 'not-found' });
@@ -407,18 +380,6 @@ describe('a single file', () => {
     moods = [mood];
     expect(await downloadPath(open(), 'a.bin', expected)).toEqual({ kind: 'different' });
     expect(await isThere()).toBe(false);
-  });
-
-  it('that is too large is an error, and leaves nothing behind', async () => {
-    state = randomBytes(100_000);
-    for (const isChunked of [false, true]) {
-      moods = [{ isChunked }];
-      await expect(downloadPath(open({}, 50_000), 'a.bin')).rejects.toMatchObject({
-        code: 'contents.too_large',
-      });
-      expect(await isThere()).toBe(false);
-      await transport.close();
-    }
   });
 
   it('ends when the pass is abandoned, and leaves nothing behind', async () => {

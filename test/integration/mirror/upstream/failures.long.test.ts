@@ -132,17 +132,6 @@ describe('contents', () => {
     await mirror.pass();
     await mirror.expectExact();
   });
-
-  it.each(kinds.slice(-2))(
-    'of the wrong kind are named for a person as what they are: %s',
-    async (_name, fault) => {
-      const { service, mirror } = await withChange();
-      service.fault = (path) => (path.includes('/contents') ? fault : null);
-      await mirror.pass();
-      const [failure] = mirror.eventsOf('target.failed');
-      expect(failure?.message).not.toMatch(/with a zip archive where|that is not JSON where/);
-    },
-  );
 });
 
 describe('a service that falls silent', () => {

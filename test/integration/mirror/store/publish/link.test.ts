@@ -134,14 +134,6 @@ describe('publish: link', () => {
     },
   );
 
-  it('changes only the manifest if nothing else changes', async () => {
-    const mirror = await opened(await temporaryFolder());
-    await publish(mirror, FIRST);
-    const before = await readlink(placeIn(mirror.directory));
-    expect(await publish(mirror, FIRST)).toBe('manifest');
-    expect(await readlink(placeIn(mirror.directory))).toBe(before);
-  });
-
   it.each<[PublishMode, PublishMode, string]>([
     ['auto', 'link', 'link'],
     ['rename', 'link', 'link'],
@@ -180,17 +172,6 @@ describe('publish: link', () => {
     await mirror.sweepLater();
     expect(await treesIn(directory)).toEqual([]);
     expect(await textsIn(entry?.tree ?? '')).toEqual({ ...FIRST, 'stray.txt': 'stray' });
-  });
-
-  it('keeps a replaced tree in the history', async () => {
-    const replaced = { kind: 'count', count: 9 } as const;
-    const mirror = await opened(await temporaryFolder(), 'link', { ...KEPT, replaced });
-    await publish(mirror, FIRST);
-    await publish(mirror, NEXT);
-    const [entry] = await readHistory(mirror.store.layout);
-    expect(entry?.kind).toBe('replaced');
-    expect(await textsIn(entry?.tree ?? '')).toEqual({ 'a.txt': FIRST['a.txt'] });
-    expect(await readFile(entry?.manifest ?? '', 'utf8')).toContain('a.txt');
   });
 
   it('moves a target by another link to the same tree', async () => {
@@ -328,19 +309,6 @@ describe('publish: link', () => {
     await mirror.sweepLater();
     await mirror.sweepLater();
     expect(await treesIn(directory)).toHaveLength(1);
-  });
-
-  it('keeps a tree whose link is restored in time, at any path', async () => {
-    const mirror = await opened(await temporaryFolder());
-    const { directory } = mirror;
-    await publish(mirror, FIRST);
-    const text = await readlink(placeIn(directory));
-    await rm(placeIn(directory));
-    await publish(mirror, { 'x.txt': 'new' });
-    await mirror.sweepLater(0);
-    await symlink(text, placeIn(directory, 'Accounting/pinned'));
-    await mirror.sweepLater();
-    expect(await textsIn(placeIn(directory, 'Accounting/pinned'))).toEqual(FIRST);
   });
 
   it('does not treat a tree as old while its link is made or moved', async () => {
