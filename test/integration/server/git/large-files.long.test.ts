@@ -78,13 +78,4 @@ describe('a large file', () => {
     }
     expect(names).toEqual(['large.xlsx']);
   });
-
-  it('is a loose object after an upload, like small ones, and not a pack', async () => {
-    const form = new FormData();
-    form.set('key', KEY);
-    form.set('repository', service.registry.list()[0]?.name ?? '');
-    form.set('files', new Blob([Buffer.alloc(3_000_000)]), 'large.bin');
-    expect((await fetch(service.origin, { method: 'POST', body: form })).status).toBe(200);
-    expect(await shown('count-objects', '-v')).toMatch(/packs: 0\n/);
-  });
 });
