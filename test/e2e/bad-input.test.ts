@@ -22,26 +22,6 @@ function expectReadable(text: string): void {
 }
 
 describe('bad input', () => {
-  it('says which credential of which generation is refused, and where to make one', async () => {
-    const { settings } = await startEmbedded();
-    const key = await run(['sync'], {
-      ...settings,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: 'a-secret-key-that-is-wrong',
-    });
-    expect(key.exitCode).toBe(3);
-    expect(key.stderr).toMatch(/personal API key of the current API .*service\.apiKey/);
-    expect(key.stderr).toContain('Access > API Key');
-    expectReadable(key.stderr);
-    const token = await run(['sync'], {
-      ...settings,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'a-secret-key-that-is-wrong',
-    });
-    expect(token.exitCode).toBe(3);
-    expect(token.stderr).toMatch(/personal API token of v1 .*service\.apiToken/);
-    expect(token.stderr).toContain('Organization > Personal API Token');
-    expectReadable(token.stderr);
-  });
-
   it('notices a base address without /api', async () => {
     const { settings } = await startEmbedded();
     const baseUrl = settings['WORKBOOK_MIRROR_SERVICE_BASE_URL']?.replace(/\/api$/, '') ?? '';

@@ -1,4 +1,4 @@
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
@@ -17,27 +17,6 @@ async function programOf(body: string): Promise<{ path: string; folder: string }
   await chmod(path, 0o755);
   return { path, folder };
 }
-
-it('sync runs the command once for every change, in the tree, without any of the settings', async () => {
-  const embedded = await startEmbedded();
-  const { path, folder } = await programOf(
-    `{ echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l)"; env; } >> "$(dirname "$0")/ran"`,
-  );
-  const settings = { ...embedded.settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: path };
-  const first = await run(['sync'], settings);
-  expect(first.exitCode).toBe(0);
-  const ran = await readFile(join(folder, 'ran'), 'utf8');
-  expect(ran.match(/^published .* known [1-9]/gm)).toHaveLength(6);
-  expect(ran).not.toContain('WORKBOOK_MIRROR_');
-  expect(ran).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY']);
-  expect((await run(['sync'], settings)).exitCode).toBe(0);
-  expect(await readFile(join(folder, 'ran'), 'utf8')).toBe(ran);
-  const edit = await embedded.writer.edit();
-  expect((await run(['sync'], settings)).exitCode).toBe(0);
-  const more = (await readFile(join(folder, 'ran'), 'utf8')).slice(ran.length);
-  expect(more).toMatch(/^published .* known 1\n/);
-  expect(more).toContain(`MIRROR_BRANCH=${edit.branch}\n`);
-});
 
 it('sync ends with 1 when the command failed, and runs it again the next time', async () => {
   const embedded = await startEmbedded();

@@ -76,18 +76,6 @@ describe('poll', () => {
     });
   });
 
-  it('takes a new target, and refuses an unknown name once the pass has not found it', async () => {
-    const around = await surroundings();
-    await startDaemon(around.settings);
-    around.service.addRepository('New', { 'plan.xlsx': 'n' });
-    expect(await run(['poll', 'New/main'], around.settings)).toMatchObject({ exitCode: 0 });
-    for (const args of [['poll', '--wait'], ['poll'], ['retry']]) {
-      const refused = await run([...args, 'Nwe/main'], around.settings);
-      expect(refused.stderr).toMatch(/No target is named "Nwe\/main"\.[^]*The nearest is New\/main\./);
-      expect(refused.exitCode).toBe(2);
-    }
-  });
-
   it('is answered by a new daemon after one was killed during the pass', async () => {
     const around = await surroundings();
     const first = await startDaemon(around.settings);

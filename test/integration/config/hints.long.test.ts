@@ -45,19 +45,6 @@ describe('a command line that is not understood', () => {
 });
 
 describe('config check', () => {
-  it('says when the next passes start', async () => {
-    const { exitCode, stdout } = await run(['config', 'check', '--schedule', '*/7 * * * *'], {
-      ...SERVICE,
-      WORKBOOK_MIRROR_DIRECTORY: '/tmp/not-there',
-      WORKBOOK_MIRROR_TIMEZONE: 'Europe/Berlin',
-    });
-    expect(exitCode).toBe(0);
-    expect(stdout).toMatch(
-      /next passes start at (?:\w{3}, \d+ \w+ \d{4}, [\d:]{8}(?:; )?){3} \(time zone Europe\/Berlin\)/,
-    );
-    expect(stdout).toContain('the first pass makes the mirror');
-  });
-
   it('warns of a directory in which its user cannot make a mirror, and refuses one with other data', async () => {
     const folder = await temporaryFolder();
     await writeFile(join(folder, 'file'), '');
@@ -70,12 +57,6 @@ describe('config check', () => {
       expect(checked.exitCode).toBe(code);
       expect(checked.stdout + checked.stderr).toMatch(text);
     }
-  });
-
-  it('refuses a day that no month has, and says so', async () => {
-    const { exitCode, stderr } = await run(['config', 'check', '--schedule', '0 0 30 2 *'], SERVICE);
-    expect(exitCode).toBe(2);
-    expect(stderr).toContain('none of its months has the day of month');
   });
 
   it('warns of one value for the key and the token', async () => {

@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rename, symlink, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
@@ -244,49 +244,25 @@ describe('a refused key', () => {
   });
 });
 
-describe('a key in a file', () => {
-  /** A folder as Kubernetes mounts a secret: the file is a link through `..data`, which is swapped as a whole. */
-  async function mountSecret(folder: string, key: string): Promise<void> {
-    const version = `..${key}`;
-    await mkdir(join(folder, version), { recursive: true });
-    await writeFile(join(folder, version, 'api-key'), `${key}\n`);
-    await symlink(version, join(folder, '..data_tmp'));
-    await rename(join(folder, '..data_tmp'), join(folder, '..data'));
-    await symlink(join('..data', 'api-key'), join(folder, 'api-key')).catch(() => {});
-  }
-
-  const replacements: readonly [string, (file: string, folder: string) => Promise<void>][] = [
-    ['written', (file) => writeFile(file, NEW)],
-    [
-      'replaced by a rename',
-      async (file) => {
-        await writeFile(`${file}.new`, NEW);
-        await rename(`${file}.new`, file);
-      },
-    ],
-    ['swapped as Kubernetes does', (_file, folder) => mountSecret(folder, NEW)],
-  ];
-  it.each(replacements)('that was refused is used immediately when it is %s', async (_how, replace) => {
-    const { service, mirror } = await startPair();
-    const folder = join(mirror.directory, 'secret');
-    const file = join(folder, 'api-key');
-    await mountSecret(folder, OLD);
-    await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
-    service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    service.apiKey = NEW;
-    await mirror.failure({ trigger: 'start' });
-    await mirror.failure(SCHEDULED);
-    expect(takeKeys(service)).toStrictEqual([OLD]);
-    await replace(file, folder);
-    expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
-    await mirror.expectExact();
-    expect(service.credentialFaults()).toStrictEqual([]);
-    expect(credentialEvents(mirror)).toStrictEqual([
-      'refused apiKey',
-      'accepted apiKey 1',
-      'accepted apiToken 1',
-    ]);
-  });
+it('a new key in a file is used immediately although the old one was refused', async () => {
+  const { service, mirror } = await startPair();
+  const file = join(mirror.directory, 'api-key');
+  await writeFile(file, OLD);
+  await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
+  service.addRepository('Accounting', { 'a.xlsx': 'a' });
+  service.apiKey = NEW;
+  await mirror.failure({ trigger: 'start' });
+  await mirror.failure(SCHEDULED);
+  expect(takeKeys(service)).toStrictEqual([OLD]);
+  await writeFile(file, NEW);
+  expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
+  await mirror.expectExact();
+  expect(service.credentialFaults()).toStrictEqual([]);
+  expect(credentialEvents(mirror)).toStrictEqual([
+    'refused apiKey',
+    'accepted apiKey 1',
+    'accepted apiToken 1',
+  ]);
 });
 
 describe('a key that is revoked during a pass', () => {
@@ -401,25 +377,6 @@ it('a command that ends after a pass reports only changes of a key', async () =>
   service.apiKey = OLD;
   await ask();
   expect(events.map(({ name }) => name)).toStrictEqual(['credentials.refused', 'credentials.accepted']);
-});
-
-it('an accepted key is not reported again when other settings change', async () => {
-  const { service } = await mirrored();
-  const folder = await temporaryFolder();
-  const events: MirrorEvent[] = [];
-  const settings = (more: Readonly<Record<string, string>> = {}): ReturnType<typeof settingsFor> =>
-    settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder, ...more });
-  const mirror = await openMirror(settings(), (event) => events.push(event), { reportFirstAccept: true });
-  onTestFinished(() => mirror.close());
-  const poll = (): Promise<unknown> => mirror.context.service.poll(AbortSignal.timeout(20_000), false);
-  await poll();
-  await mirror.take(settings({ CONCURRENCY: '2' }));
-  await poll();
-  expect(events.map(({ name }) => name)).toStrictEqual(['credentials.accepted', 'credentials.accepted']);
-  await mirror.take(settings({ SERVICE_API_KEY: NEW }));
-  service.apiKey = NEW;
-  await poll();
-  expect(events.slice(2)).toMatchObject([{ name: 'credentials.accepted', credential: 'apiKey' }]);
 });
 
 /** Settings from variables, with the old keys. */

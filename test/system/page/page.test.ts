@@ -1,6 +1,3 @@
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
@@ -18,7 +15,6 @@ import {
   targetStatus,
   troubledReport,
 } from '../../support/report.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
 import { aWhile, openPage } from './browser.ts';
 import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { faintTexts } from './contrast.ts';
@@ -528,32 +524,6 @@ describe.skipIf(missing !== undefined)(
       });
       expect(await page.locator('body').innerText()).toContain('/api/status');
       expect(await page.locator('noscript a').first().getAttribute('href')).toBe('api/status');
-    });
-
-    it('can be looked at: PAGE_SCREENSHOTS names the folder for the pictures', async () => {
-      const folder = process.env['PAGE_SCREENSHOTS'] ?? (await temporaryFolder());
-      await mkdir(folder, { recursive: true });
-      const troubled = troubledReport(NOW_MS);
-      const scenes: [string, DaemonReport, object, boolean][] = [
-        ['desk-light', report(), {}, false],
-        ['desk-dark', report(), { colorScheme: 'dark' }, false],
-        ['phone', report(), { ...PHONE, deviceScaleFactor: 2 }, false],
-        ['5000-targets', report({ targets: manyTargets(5000, NOW_MS) }), {}, false],
-        ['troubles', troubled, {}, false],
-        ['troubles-phone-dark', troubled, { ...PHONE, colorScheme: 'dark' }, false],
-        ['gone', report(), {}, true],
-      ];
-      for (const [name, said, context, isGone] of scenes) {
-        const { page, stop, faults } = await openPage(browser, { report: said, context });
-        if (isGone) {
-          await stop();
-          await page.locator('#notice').waitFor({ state: 'visible' });
-        }
-        const picture = await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
-        expect(picture.length).toBeGreaterThan(10_000);
-        expect(await sideways(page)).toBe(0);
-        expect(faults).toEqual([]);
-      }
     });
   },
 );

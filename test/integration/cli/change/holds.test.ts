@@ -65,30 +65,4 @@ describe('the report of a failure', () => {
     expect(stderr).not.toContain('nothing to pull');
     expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
   });
-
-  it('calls a held deletion a hold', async () => {
-    const { command, service } = await startCommands();
-    const names = Array.from({ length: 10 }, (_, index) => `${index}.xlsx`);
-    const files = Object.fromEntries(names.map((name) => [name, name])) as Record<string, string>;
-    const repository = service.addRepository('A', files);
-    await command(['sync']);
-    for (const name of names.slice(0, 8)) service.remove(repository, 'main', name);
-    await command(['sync']);
-    expect((await command(['why', 'A/main'])).stdout).toMatch(
-      / hold \(versions-changed\): would delete 8 of 10 files/,
-    );
-  });
-
-  it('is printed once by verify, even in a pipe', async () => {
-    const { command } = await mirrored();
-    const { stdout, stderr } = await command(['verify']);
-    expect(`${stdout}${stderr}`.match(/6 targets, 6 files/g)).toHaveLength(1);
-  });
-
-  it('does not depend on a running daemon, which why detects', async () => {
-    const { command } = await mirrored();
-    const { stdout } = await command(['why', 'A/main'], { SCHEDULE: '*/5 * * * *' });
-    expect(stdout).toContain('no daemon runs: ');
-    expect(stdout).not.toContain('if the daemon runs');
-  });
 });

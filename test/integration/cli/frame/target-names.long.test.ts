@@ -29,18 +29,6 @@ describe('a target may be named as people write it', () => {
     expect(stdout).toContain(text);
     expect(exitCode).toBe(0);
   });
-
-  it('even if no target waits, and none is held', async () => {
-    const { command } = await mirrored();
-    const name = 'Accounting/feature/q3';
-    expect((await command(['approve', '--yes', name])).stderr).toContain(
-      'No deletion is held at "Accounting/feature%2Fq3"',
-    );
-    expect(await command(['retry', name])).toMatchObject({ exitCode: 0 });
-    expect((await command(['forget', '--yes', name])).stderr).toContain(
-      'Accounting/feature%2Fq3 cannot be forgotten',
-    );
-  });
 });
 
 it('a name means the same target in every folder of the shell, and a path on disk the target there', async () => {

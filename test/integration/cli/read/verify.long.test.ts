@@ -133,27 +133,6 @@ const DAMAGES: readonly Damage[] = [
     facts: [{ path: 'a.xlsx', kind: 'modified', what: ['size', 'mtime'] }],
   },
   {
-    name: 'a deleted folder',
-    make: (tree) => rm(join(tree, 'deep'), { recursive: true }),
-    facts: [
-      { path: 'deep/c.txt', kind: 'missing' },
-      { path: 'deep/er/b.xlsx', kind: 'missing' },
-    ],
-  },
-  {
-    name: 'a renamed file',
-    make: (tree) => rename(join(tree, 'a.xlsx'), join(tree, 'b.xlsx')),
-    facts: [
-      { path: 'a.xlsx', kind: 'missing' },
-      { path: 'b.xlsx', kind: 'added', entry: 'file' },
-    ],
-  },
-  {
-    name: 'a new empty folder',
-    make: (tree) => mkdir(join(tree, 'deep/empty')),
-    facts: [{ path: 'deep/empty', kind: 'added', entry: 'folder' }],
-  },
-  {
     name: 'a link to the same bytes in place of a file',
     make: async (tree) => {
       await rename(join(tree, 'a.xlsx'), join(tree, '../../moved'));
@@ -322,31 +301,6 @@ describe('verify', () => {
     expect(text).toContain('1 manifest that cannot be read, 4 entries in no manifest.');
   });
 
-  it('shows a person the first differences of a target, and a program all', async () => {
-    const { mirror, tree } = await mirrored();
-    for (let i = 10; i < 40; i += 1) await writeFile(join(tree, `new ${i}`), '');
-    const report = await verified(mirror.directory);
-    const text = String(describeVerification(report));
-    expect(text).toContain(`${PLAN} differs from its manifest in 30 places:\n  added      new 10\n`);
-    expect(text).toContain('  added      new 29\n  and 10 more\n');
-    expect(text).toContain(
-      '1 target not as published.\n`workbook-mirror verify --repair` repairs it, and deletes all added files (`--json` lists them); what the history does not have is downloaded.',
-    );
-    expect(JSON.stringify(verificationData(report))).toContain('new 39');
-  });
-
-  it('accepts names and paths of targets, and suggests the nearest for an unknown one', async () => {
-    const { mirror } = await mirrored();
-    await writeFile(join(mirror.directory, 'mirror/stray'), '');
-    const targets = ['Accounting/main/', `mirror/${PLAN}`, join(mirror.directory, 'mirror', PLAN)];
-    const report = await verified(mirror.directory, { targets });
-    expect(report.targets.map((target) => target.path)).toStrictEqual(['Accounting/main', PLAN]);
-    expect(isClean(report)).toBe(true);
-    const error = await failureOf(verified(mirror.directory, { targets: ['Acounting/main'] }));
-    expect(error).toMatchObject({ code: 'target.unknown' });
-    expect(error.hint).toContain('The nearest is Accounting/main.');
-  });
-
   it('fails for a folder without a mirror, and refuses a missing one', async () => {
     const directory = await temporaryFolder();
     const report = await verified(directory);
@@ -476,29 +430,4 @@ describe('verify next to a daemon', () => {
     };
     expect(isClean(await verified(mirror.directory, { targets: [PLAN], onEvent }))).toBe(true);
   });
-
-  it('examines a target again that is published while it is read', async () => {
-    const { service, mirror } = await mirrored();
-    const plan = service.named();
-    const report = verified(mirror.directory, { targets: [PLAN] });
-    service.write(plan, 'main', 'a.xlsx', 'other bytes');
-    await mirror.pass();
-    expect(isClean(await report)).toBe(true);
-  });
-});
-
-it('says how far an interrupted verification got', async () => {
-  const { mirror } = await mirrored();
-  const abort = new AbortController();
-  let examined = 0;
-  const report = await verified(mirror.directory, {
-    signal: abort.signal,
-    onEvent: ({ kind }) => {
-      if (kind === 'examined' && (examined += 1) === 2) abort.abort('SIGINT');
-    },
-  });
-  expect(report).toMatchObject({ isComplete: false, selected: 3 });
-  expect(isClean(report)).toBe(false);
-  expect(report.targets).toHaveLength(2);
-  expect(String(describeVerification(report))).toMatch(/^Interrupted after 2 of 3: /);
 });
