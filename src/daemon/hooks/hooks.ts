@@ -140,7 +140,7 @@ export class Hooks {
     const { webhook, heartbeat } = this.#current().hooks;
     const isBeating = isAfterPass && heartbeat !== undefined;
     if (webhook === undefined && !isBeating) return;
-    const { targets, readiness } = await this.#readMirror(true);
+    const { targets, readiness } = await this.#readMirror();
     await this.#tellNew((known) => tellOfTargets(known, targets, readiness));
     if (isBeating && readiness.isReady) this.#heartbeat.beat();
   }

@@ -21,7 +21,7 @@ export async function tellShare(
   const { shard } = store;
   if (shard === null) return;
   try {
-    const { policy, nowMs, targets } = await readMirror(true);
+    const { policy, nowMs, targets } = await readMirror();
     const report = reportOf(shard, targets, {
       directoryId: store.id,
       host: hostname(),

@@ -8,7 +8,7 @@ import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
-import { MirrorStatusReader, READ_AT_ONCE } from './mirror-status.ts';
+import { MirrorStatusReader } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
 import { RecentChanges } from './recent-changes.ts';
 import { initialLive, nextLive } from './live.ts';
@@ -38,7 +38,7 @@ export interface StatusService {
  */
 export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>): Promise<boolean> {
   try {
-    const { readiness } = await readMirror(true);
+    const { readiness } = await readMirror();
     // The pass has verified its targets itself: losing its records costs only requests.
     return readiness.stateProblem !== null || readiness.isReady;
   } catch (error) {
@@ -50,8 +50,17 @@ export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>)
 /** A warning or an error of the log. */
 type Notice = DaemonReport['notices'][number];
 
-/** Requests within this time share a report, in milliseconds, unless an event made it outdated. */
+/** Requests within this time share a report, in milliseconds. Open pages ask so long after a change. */
 const REPORT_AGE_MS = 1000;
+
+/** Rare events after which a report is outdated immediately. */
+const OUTDATING: ReadonlySet<string> = new Set([
+  'pass.finished',
+  'pass.failed',
+  'pass.abandoned',
+  'target.drifted',
+  'target.whole',
+]);
 
 /** Number of warnings and errors kept. */
 const NOTICES_KEPT = 200;
@@ -75,7 +84,7 @@ export function createStatusService(
     live = nextLive(live, event, nowMs);
     status.sink(event);
     changes.sink(event);
-    if (READ_AT_ONCE.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
+    if (OUTDATING.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
     const notice = noticeOf(event, nowMs);
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
