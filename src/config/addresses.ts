@@ -1,5 +1,6 @@
 import { isIPv6 } from 'node:net';
 
+import { kindOf, secretKind } from './kinds.ts';
 import { invalidValue } from './problems.ts';
 import { Secret } from './secret.ts';
 
@@ -34,13 +35,10 @@ const STATE_STORES: ReadonlyMap<string, 'redis' | 'postgres'> = new Map([
 /** Query parameters of a database address that can hold a password (libpq's `password`, `sslpassword` and the like). */
 const SECRET_PARAMETER = /pass|pwd|secret|token|key/i;
 
-/**
- * Parses the address of the service.
- *
- * @returns the address without a trailing slash
- * @throws MirrorError `settings.invalid`
- */
-export function parseBaseUrl(text: string): string {
+/** The address of a service, without a trailing slash once parsed. */
+export const baseUrl = kindOf('<url>', parseBaseUrl, { kind: 'address' });
+
+function parseBaseUrl(text: string): string {
   const url = /^https?:\/\/[^\s\p{Cc}\\]+$/iu.test(text) ? URL.parse(text) : null;
   if (url === null) {
     throw invalidValue('expected an http:// or https:// address, such as https://workbooks.example.com/api');
@@ -52,12 +50,10 @@ export function parseBaseUrl(text: string): string {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-/**
- * Parses `host:port`; an IPv6 address is in brackets.
- *
- * @throws MirrorError `settings.invalid`
- */
-export function parseListen(text: string): ListenAddress {
+/** An address to listen on; an IPv6 address is in brackets. */
+export const listen = kindOf('<host:port>', parseListen, { spell: formatListen });
+
+function parseListen(text: string): ListenAddress {
   const [, bracketed, name, portText] = /^(?:\[([^[\]]*)\]|([^\s:/@[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? name;
   const port = Number(portText);
@@ -69,17 +65,18 @@ export function parseListen(text: string): ListenAddress {
   return { host, port };
 }
 
-/** The reverse of {@link parseListen}. */
+/** Formats an address as in the setting. */
 export function formatListen({ host, port }: ListenAddress): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
 }
 
-/**
- * Parses the choice of the state cache.
- *
- * @throws MirrorError `settings.invalid`
- */
-export function parseState(text: string): StateSetting {
+/** The choice of the state cache; passwords in its address are masked. */
+export const state = kindOf('<sqlite|address>', parseState, {
+  kind: 'address',
+  spell: (value: StateSetting) => (value.store === 'sqlite' ? value.store : value.address.toString()),
+});
+
+function parseState(text: string): StateSetting {
   if (text === 'sqlite') return { store: 'sqlite' };
   const url = /[\s\p{Cc}]/u.test(text) ? null : URL.parse(text);
   const store = STATE_STORES.get(url?.protocol ?? '');
@@ -97,23 +94,18 @@ export function parseState(text: string): StateSetting {
   return { store, address: new Secret(() => [text], maskAddress(url)) };
 }
 
-/** The reverse of {@link parseState}, but with passwords masked. */
-export function formatState(state: StateSetting): string {
-  return state.store === 'sqlite' ? state.store : state.address.toString();
-}
-
-/** Whether an address of {@link parseState} holds a password. */
+/** Whether the address of a state cache holds a password. */
 export function hasPassword(address: string): boolean {
   const url = URL.parse(address);
   if (url === null) return false;
   return url.password !== '' || [...url.searchParams.keys()].some((name) => SECRET_PARAMETER.test(name));
 }
 
-/** Why a text is no address for notifications; undefined if it is one. Does not quote the text. */
-export function addressProblem(text: string): string | undefined {
+/** The address of a receiver of notifications, as a secret: its path may be its only protection. */
+export const secretAddress = secretKind('<url>', (text) => {
   const url = /^https?:\/\/[^\s\\]+$/i.test(text) ? URL.parse(text) : null;
   return url === null ? 'expected an http:// or https:// address' : undefined;
-}
+});
 
 /** The length of a key, in bytes (Standard Webhooks specification, "Signature scheme"). */
 const SIGNING_KEY_BYTES = { least: 24, most: 64 } as const;
@@ -127,13 +119,13 @@ export function signingKey(text: string): Uint8Array | null {
   return bytes.byteLength >= least && bytes.byteLength <= most ? bytes : null;
 }
 
-/** Why a text is no key of the Standard Webhooks specification ("Signature scheme"); undefined if it is one. */
-export function signingKeyProblem(text: string): string | undefined {
+/** A signing key, as a secret. */
+export const secretKey = secretKind('<secret>', (text) => {
   const { least, most } = SIGNING_KEY_BYTES;
   return signingKey(text) === null
     ? `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`
     : undefined;
-}
+});
 
 function maskAddress(url: URL): string {
   const user = url.password === '' ? url.username : `${url.username}:***`;

@@ -1,28 +1,10 @@
-import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 
 import { validate } from 'node-cron';
 
 import { formatDuration, formatSize, parseDuration, parseSize } from '../lib/text/units.ts';
-import {
-  addressProblem,
-  formatListen,
-  formatState,
-  parseBaseUrl,
-  parseListen,
-  parseState,
-  signingKeyProblem,
-} from './addresses.ts';
 import { invalidValue } from './problems.ts';
 import { addressInPlaceOfKey, fileSecret, inlineSecret, type Secret } from './secret.ts';
-import {
-  formatDeletionLimit,
-  formatRetention,
-  formatShard,
-  parseDeletionLimit,
-  parseRetention,
-  parseShard,
-} from './plan-settings.ts';
 
 /** A part of the settings that some commands require. */
 export type Need = 'service' | 'directory';
@@ -103,7 +85,8 @@ export function secretFile(secretName: string, comment?: string): Setting<string
 
 const TEXT = { type: 'string' };
 
-function kindOf<T>(
+/** Makes a kind; its values are texts in the file by default. */
+export function kindOf<T>(
   valueHint: string,
   parse: Kind<T>['parse'],
   more: Partial<Kind<T>> & { readonly spell?: (value: T) => string } = {},
@@ -144,28 +127,6 @@ function parseLargeSize(text: string): number {
 
 /** A size of at least 1 kB, in bytes once parsed. */
 export const size = kindOf('<size>', parseLargeSize, { spell: formatSize });
-
-/** The limit for deletions without approval. */
-export const deletionLimit = kindOf('<share|number|off>', parseDeletionLimit, { spell: formatDeletionLimit });
-
-/** The retention of the history. */
-export const retention = kindOf('<number|duration|off>', parseRetention, { spell: formatRetention });
-
-/** This instance's share of the repositories. */
-export const shard = kindOf(
-  '<index/count>',
-  (text) => parseShard(text, hostname(), process.env['JOB_COMPLETION_INDEX']),
-  { spell: formatShard },
-);
-
-/** The address of a service. */
-export const baseUrl = kindOf('<url>', parseBaseUrl, { kind: 'address' });
-
-/** An address to listen on. */
-export const listen = kindOf('<host:port>', parseListen, { spell: formatListen });
-
-/** The choice of the state cache. */
-export const state = kindOf('<sqlite|address>', parseState, { kind: 'address', spell: formatState });
 
 /** A cron expression that comes due. */
 export const schedule = kindOf('<cron>', (text) => {
@@ -290,7 +251,7 @@ export const command = kindOf('<list>', parseCommand, {
 });
 
 /** A secret whose text is checked; the messages of the check quote nothing of the text. */
-function secretKind(
+export function secretKind(
   valueHint: string,
   problem: (text: string) => string | undefined,
   holdsSeveral = false,
@@ -310,12 +271,6 @@ function secretKind(
 
 /** A secret. */
 export const secret = secretKind('<secret>', addressInPlaceOfKey);
-
-/** The address of a receiver, as a secret: its path may be its only protection. */
-export const secretAddress = secretKind('<url>', addressProblem);
-
-/** A signing key, as a secret. */
-export const secretKey = secretKind('<secret>', signingKeyProblem);
 
 /** Keys of the service, one per line, as a secret: they are tried in order. */
 export const keys = secretKind('<secret>', () => undefined, true);

@@ -1,13 +1,18 @@
+import { hostname } from 'node:os';
+
 import { formatDuration, parseDuration } from '../lib/text/units.ts';
 import type { DeletionLimit } from '../mirror/plan/guard.ts';
 import type { Retention } from '../mirror/store/disk.ts';
 import type { Shard } from '../mirror/plan/selection.ts';
+import { kindOf } from './kinds.ts';
 import { invalidValue } from './problems.ts';
 
-/** The text form, in settings, of the values that the plan uses: limits of deletions, retentions and shards. */
+/** The settings with values that the plan uses: limits of deletions, retentions and shards. */
 
-/** Parses a limit of deletions. @throws MirrorError `settings.invalid`; the message describes valid values */
-export function parseDeletionLimit(text: string): DeletionLimit {
+/** The limit for deletions without approval. */
+export const deletionLimit = kindOf('<share|number|off>', parseDeletionLimit, { spell: formatDeletionLimit });
+
+function parseDeletionLimit(text: string): DeletionLimit {
   const trimmed = text.trim();
   if (trimmed === 'off') return { kind: 'off' };
   if (/^\d{1,9}$/.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
@@ -16,14 +21,15 @@ export function parseDeletionLimit(text: string): DeletionLimit {
   throw invalidValue('expected a share such as 20%, a number such as 100, or off');
 }
 
-/** Formats a limit of deletions so that {@link parseDeletionLimit} returns the same one. */
-export function formatDeletionLimit(limit: DeletionLimit): string {
+function formatDeletionLimit(limit: DeletionLimit): string {
   if (limit.kind === 'off') return 'off';
   return limit.kind === 'count' ? String(limit.count) : `${limit.percent}%`;
 }
 
-/** Parses a retention. @throws MirrorError `settings.invalid`; the message describes valid values */
-export function parseRetention(text: string): Retention {
+/** The retention of the history. */
+export const retention = kindOf('<number|duration|off>', parseRetention, { spell: formatRetention });
+
+function parseRetention(text: string): Retention {
   const trimmed = text.trim();
   if (trimmed === 'off' || trimmed === '0') return { kind: 'off' };
   if (trimmed === 'forever') return { kind: 'forever' };
@@ -35,11 +41,18 @@ export function parseRetention(text: string): Retention {
   }
 }
 
-/** Formats a retention so that {@link parseRetention} returns the same one. */
+/** Formats a retention as in the setting. */
 export function formatRetention(retention: Retention): string {
   if (retention.kind === 'count') return String(retention.count);
   return retention.kind === 'age' ? formatDuration(retention.ageMs) : retention.kind;
 }
+
+/** This instance's share of the repositories. */
+export const shard = kindOf(
+  '<index/count>',
+  (text) => parseShard(text, hostname(), process.env['JOB_COMPLETION_INDEX']),
+  { spell: formatShard },
+);
 
 /** More instances would each read the same lists for a share that is hardly worth it. */
 const MOST_SHARDS = 1024;

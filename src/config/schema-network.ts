@@ -1,17 +1,14 @@
+import { baseUrl, listen, secretAddress, secretKey } from './addresses.ts';
 import {
-  baseUrl,
   choice,
   command,
   duration,
   keys,
   list,
-  listen,
   orOff,
   path,
   secret,
-  secretAddress,
   secretFile,
-  secretKey,
   section,
   setting,
   size,

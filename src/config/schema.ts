@@ -1,23 +1,21 @@
+import { state } from './addresses.ts';
 import {
   choice,
-  deletionLimit,
   duration,
   flag,
   integer,
   list,
   type Need,
   path,
-  retention,
   schedule,
   type Section,
   section,
   type Setting,
   setting,
-  shard,
   size,
-  state,
   timezone,
 } from './kinds.ts';
+import { deletionLimit, retention, shard } from './plan-settings.ts';
 import { hooksSection, httpSection, serveSection, serviceSection } from './schema-network.ts';
 import type { Secret } from './secret.ts';
 

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { connect } from '../../app/installation.ts';
-import { parseBaseUrl } from '../../config/addresses.ts';
+import { baseUrl as addressKind } from '../../config/addresses.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
 import { DEFAULT_SOURCE } from '../../config/problems.ts';
@@ -111,7 +111,7 @@ export function addressCandidates(pasted: string): readonly string[] {
   const secure = rest.includes('://') ? '' : 'https://';
   const schemes = /^http:/i.test(text) ? [secure, 'http://'] : [secure];
   const found = schemes.flatMap((scheme) => {
-    const { origin, pathname } = new URL(parseBaseUrl(scheme + rest));
+    const { origin, pathname } = new URL(addressKind.parse(scheme + rest, ''));
     const names = pathname.split('/').filter((name) => name !== '');
     const folders = Array.from(names.slice(0, MOST_FOLDERS), (_, index) => index + 1);
     const counts = [...(names.includes('api') ? [names.indexOf('api')] : []), 0, ...folders];

@@ -1,13 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  formatListen,
-  hasPassword,
-  parseBaseUrl,
-  parseListen,
-  parseState,
-} from '../../../src/config/addresses.ts';
+import { formatListen, hasPassword, baseUrl, listen, state } from '../../../src/config/addresses.ts';
 import { targetProblem } from '../../../src/config/schema.ts';
 
 describe('the address of the service', () => {
@@ -21,7 +15,7 @@ describe('the address of the service', () => {
     ['https://h/', 'https://h'],
     ['https://proxy/workbooks', 'https://proxy/workbooks'],
   ])('%s is %s', (text, url) => {
-    expect(parseBaseUrl(text)).toBe(url);
+    expect(baseUrl.parse(text, '')).toBe(url);
   });
 
   it.each([
@@ -40,20 +34,22 @@ describe('the address of the service', () => {
     'https://h:99999/api',
     'file:///etc',
   ])('%j is refused', (text) => {
-    expect(() => parseBaseUrl(text)).toThrow(/expected an http/);
+    expect(() => baseUrl.parse(text, '')).toThrow(/expected an http/);
   });
 
   it.each(['https://user:s3cret@h/api', 'https://s3cret@h/api', 'https://:s3cret@h/api'])(
     '%j is refused for its credentials, which are not shown',
     (text) => {
-      expect(() => parseBaseUrl(text)).toThrow(/^expected an address without user name and password[^@]*$/);
+      expect(() => baseUrl.parse(text, '')).toThrow(
+        /^expected an address without user name and password[^@]*$/,
+      );
     },
   );
 
   it.each(['https://h/api?key=x', 'https://h/api#x', 'https://h/api?', 'https://h/api#'])(
     '%j is refused',
     (text) => {
-      expect(() => parseBaseUrl(text)).toThrow(/without "\?" and "#"/);
+      expect(() => baseUrl.parse(text, '')).toThrow(/without "\?" and "#"/);
     },
   );
 });
@@ -65,7 +61,7 @@ describe('an address to listen on', () => {
     ['[::1]:65535', { host: '::1', port: 65_535 }],
     ['[::]:80', { host: '::', port: 80 }],
   ])('%s', (text, address) => {
-    expect(parseListen(text)).toEqual(address);
+    expect(listen.parse(text, '')).toEqual(address);
     expect(formatListen(address)).toBe(text);
   });
 
@@ -88,13 +84,13 @@ describe('an address to listen on', () => {
     'h h:80',
     '1.2.3.4:80\n',
   ])('%j is refused', (text) => {
-    expect(() => parseListen(text)).toThrow(/expected host:port/);
+    expect(() => listen.parse(text, '')).toThrow(/expected host:port/);
   });
 });
 
 describe('the state cache', () => {
   it('is the embedded store', () => {
-    expect(parseState('sqlite')).toEqual({ store: 'sqlite' });
+    expect(state.parse('sqlite', '')).toEqual({ store: 'sqlite' });
   });
 
   it.each([
@@ -110,12 +106,12 @@ describe('the state cache', () => {
     ],
     ['postgres:///db?host=/run/postgresql', 'postgres', 'postgres:///db?host=%2Frun%2Fpostgresql'],
   ])('%s', (text, store, shown) => {
-    const state = parseState(text);
-    expect(state.store).toBe(store);
-    if (state.store === 'sqlite') throw new Error('unreachable');
-    expect(state.address.reveal()).toBe(text);
-    expect(state.address.toString()).toBe(shown);
-    expect(JSON.stringify(state)).not.toContain('s3cret');
+    const found = state.parse(text, '');
+    expect(found.store).toBe(store);
+    if (found.store === 'sqlite') throw new Error('unreachable');
+    expect(found.address.reveal()).toBe(text);
+    expect(found.address.toString()).toBe(shown);
+    expect(JSON.stringify(found)).not.toContain('s3cret');
   });
 
   it.each([
@@ -134,7 +130,7 @@ describe('the state cache', () => {
     'redis://h /0',
     'redis://u:s3cret@h:port',
   ])('%j is refused, and not shown', (text) => {
-    expect(() => parseState(text)).toThrow(/^expected (?!.*s3cret)/);
+    expect(() => state.parse(text, '')).toThrow(/^expected (?!.*s3cret)/);
   });
 
   it.each([
@@ -152,8 +148,8 @@ describe('the state cache', () => {
     const password = fc.string({ minLength: 1, unit: 'binary' }).map((text) => `s3cret${text}`);
     fc.assert(
       fc.property(password, (secret) => {
-        const state = parseState(`redis://user:${encodeURIComponent(secret)}@h/0`);
-        return !JSON.stringify(state).includes('s3cret');
+        const found = state.parse(`redis://user:${encodeURIComponent(secret)}@h/0`, '');
+        return !JSON.stringify(found).includes('s3cret');
       }),
     );
   });

@@ -2,11 +2,10 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import {
-  formatDeletionLimit,
   formatRetention,
   formatShard,
-  parseDeletionLimit,
-  parseRetention,
+  deletionLimit,
+  retention,
   parseShard,
 } from '../../../src/config/plan-settings.ts';
 import { MirrorError } from '../../../src/lib/errors/errors.ts';
@@ -28,17 +27,17 @@ describe('a limit of deletions', () => {
     ['100', { kind: 'count', count: 100 }],
     ['off', OFF],
   ])('is read from %j', (text, limit) => {
-    expect(parseDeletionLimit(text)).toEqual(limit);
+    expect(deletionLimit.parse(text, '')).toEqual(limit);
   });
 
   it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('refuses %j', (text) => {
-    expect(() => parseDeletionLimit(text)).toThrow(MirrorError);
+    expect(() => deletionLimit.parse(text, '')).toThrow(MirrorError);
   });
 
   it('reads back what it writes', () => {
     fc.assert(
       fc.property(limits, (limit) => {
-        expect(parseDeletionLimit(formatDeletionLimit(limit))).toEqual(limit);
+        expect(deletionLimit.parse(String(deletionLimit.spell?.(limit)), '')).toEqual(limit);
       }),
     );
   });
@@ -51,13 +50,13 @@ describe('a retention', () => {
     ['forever', { kind: 'forever' }],
     ['10', { kind: 'count', count: 10 }],
     ['30d', { kind: 'age', ageMs: 720 * HOUR_MS }],
-  ])('is read from %j, and reads back what it writes', (text, retention) => {
-    expect(parseRetention(text)).toEqual(retention);
-    expect(parseRetention(formatRetention(retention))).toEqual(retention);
+  ])('is read from %j, and reads back what it writes', (text, value) => {
+    expect(retention.parse(text, '')).toEqual(value);
+    expect(retention.parse(formatRetention(value), '')).toEqual(value);
   });
 
   it.each(['', 'always', '-1', '3x', '1.5'])('refuses %j', (text) => {
-    expect(() => parseRetention(text)).toThrow(MirrorError);
+    expect(() => retention.parse(text, '')).toThrow(MirrorError);
   });
 });
 

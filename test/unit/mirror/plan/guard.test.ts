@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { type ManifestFile, treeChanges } from '../../../../src/mirror/store/manifest.ts';
-import { parseDeletionLimit } from '../../../../src/config/plan-settings.ts';
+import { deletionLimit } from '../../../../src/config/plan-settings.ts';
 import {
   type Approvals,
   type DeletionLimit,
@@ -69,12 +69,12 @@ describe('a limit of deletions', () => {
     ['3', 4, 1000, true],
     ['0', 1, 1000, true],
   ])('of %s treats %i of %i as too many: %s', (text, deletions, total, isTooMuch) => {
-    expect(exceedsLimit(parseDeletionLimit(text), deletions, total)).toBe(isTooMuch);
+    expect(exceedsLimit(deletionLimit.parse(text, ''), deletions, total)).toBe(isTooMuch);
   });
 });
 
 describe('the files of a target', () => {
-  const HALF = parseDeletionLimit('50%');
+  const HALF = deletionLimit.parse('50%', '');
   const names = (count: number, prefix = 'f'): string[] =>
     Array.from({ length: count }, (_, index) => `${prefix}${index}`);
   const files = (paths: readonly string[]): ReturnType<typeof manifestFile>[] =>
@@ -98,7 +98,7 @@ describe('the files of a target', () => {
   it('are not deleted when they only move', () => {
     const before = files(names(10));
     const moved = before.map((file) => ({ ...file, path: `folder/${file.path}` }));
-    expect(heldBetween(before, moved, parseDeletionLimit('0'))).toBeNull();
+    expect(heldBetween(before, moved, deletionLimit.parse('0', ''))).toBeNull();
   });
 
   it('count one by one, even if they are equal', () => {
@@ -128,7 +128,7 @@ describe('the targets of a pass', () => {
     );
 
   const held = (limit: string, fields: Partial<GuardFacts> = {}): readonly unknown[] => {
-    const policy = { guard: { targets: parseDeletionLimit(limit) } };
+    const policy = { guard: { targets: deletionLimit.parse(limit, '') } };
     const facts = { policy, approvals: new Map(), records: new Map(), ...fields };
     return [...holdTogether('target', due, 10, facts).keys()];
   };
@@ -160,7 +160,7 @@ describe('the targets of a pass', () => {
       listing: listing({ repositories: [heir], workbooks: rows }),
       published: [publishedUnder(gone, rows)],
       records: recordMap(record({ missingPasses: 9 })),
-      policy: planPolicy({ guard: { targets: parseDeletionLimit('20%'), files: OFF } }),
+      policy: planPolicy({ guard: { targets: deletionLimit.parse('20%', ''), files: OFF } }),
     });
     expect(
       makePlan(input).map(({ kind, reason, target: { repositoryId } }) => [kind, reason, repositoryId]),
@@ -177,7 +177,7 @@ describe('the targets of a pass', () => {
 describe('a version that would delete too many files', () => {
   const rows = [row({ versionId: 'v2' })];
   const tree = published(repository(), { fingerprint: 'another', fileCount: 10 });
-  const policy = planPolicy({ guard: { targets: OFF, files: parseDeletionLimit('50%') } });
+  const policy = planPolicy({ guard: { targets: OFF, files: deletionLimit.parse('50%', '') } });
   const input = planInput({ listing: listing({ workbooks: rows }), published: [tree], policy });
   const [wanted] = makePlan(input);
   const held = {
