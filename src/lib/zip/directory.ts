@@ -1,8 +1,7 @@
 import { isAscii } from 'node:buffer';
 
-import { storableTimeMs } from '../time/file-time.ts';
 import { DIRECTORY_ENTRY_BYTES, type DirectoryPlace, type ReadBytes, ZipFault } from './end-record.ts';
-import { type ExtraFacts, numbersOf, parseExtraFields } from './extra-fields.ts';
+import { changeTimeMs, extraFieldsIn, numbersOf } from './extra-fields.ts';
 
 /** An entry of a zip's central directory: only the necessary facts, as there may be a million. */
 export interface ZipEntry {
@@ -92,7 +91,7 @@ function parseEntry(bytes: Buffer): ZipEntry {
       named.name,
       `invalid central directory file header signature: 0x${signature.toString(16)}`,
     );
-  const extra = parseExtraFields(bytes, nameEnd, extraEnd);
+  const extra = extraFieldsIn(bytes.subarray(nameEnd, extraEnd));
   if (extra === null) throw new ZipEntryFault(named.name, 'an extra field goes on behind its end');
   const read = numbersOf(bytes, extra);
   const numberAt = (position: number): number => {
@@ -116,18 +115,6 @@ function parseEntry(bytes: Buffer): ZipEntry {
     headerOffset: numberAt(42),
     modifiedAtMs: changeTimeMs(bytes.readUInt32LE(12), extra),
   };
-}
-
-/**
- * The time of the last change of an entry, in milliseconds since the epoch, as a file system can store it. A time that its extra field
- * cannot hold, for example after 2038, is in the older field all the same, which has no zone and counts as UTC.
- * @param dosTime a DOS date and time, in 32 bits (APPNOTE 6.3.10, section 4.4.6)
- */
-export function changeTimeMs(dosTime: number, { modifiedAtMs }: ExtraFacts): number {
-  if (modifiedAtMs !== null && modifiedAtMs === storableTimeMs(modifiedAtMs)) return modifiedAtMs;
-  const [year, month, day] = [(dosTime >>> 25) + 1980, ((dosTime >>> 21) & 0xf) - 1, (dosTime >>> 16) & 0x1f];
-  const [hour, minute, second] = [(dosTime >>> 11) & 0x1f, (dosTime >>> 5) & 0x3f, (dosTime & 0x1f) * 2];
-  return storableTimeMs(Date.UTC(year, month, day, hour, minute, second));
 }
 
 const UTF8_FLAG = 0x800;

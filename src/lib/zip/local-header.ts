@@ -1,5 +1,5 @@
-import { changeTimeMs, decodeName } from './directory.ts';
-import { NO_FACTS, numbersOf, parseExtraFields, uint64 } from './extra-fields.ts';
+import { decodeName } from './directory.ts';
+import { changeTimeMs, extraFieldsIn, numbersOf, uint64 } from './extra-fields.ts';
 
 /** The size and the checksum of the content of an entry. */
 export interface Content {
@@ -45,7 +45,7 @@ export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
   const flags = bytes.readUInt16LE(6);
   const nameEnd = LOCAL_HEADER_BYTES + bytes.readUInt16LE(26);
   const nameBytes = bytes.toString('latin1', LOCAL_HEADER_BYTES, nameEnd);
-  const extra = parseExtraFields(bytes, nameEnd, bytes.length) ?? NO_FACTS;
+  const extra = extraFieldsIn(bytes.subarray(nameEnd)) ?? [];
   const read = numbersOf(bytes, extra);
   const numberAt = (at: number): number => read(at) ?? UNKNOWN_NUMBER;
   // The size before packing is the first of the numbers of 64 bits (APPNOTE 6.3.10, section 4.5.3).
