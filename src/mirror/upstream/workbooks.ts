@@ -166,55 +166,42 @@ function malformedPages(fault: string): MirrorError {
   });
 }
 
-/**
- * Reads a page of the list of workbooks, row by row, so that a bad row hides no other. Rows are kept for long, so equal texts in
- * them, for example a repository's name or a commit's message, are kept once.
- */
+/** Reads a page of the list of workbooks, row by row, so that a bad row hides no other. */
 function readWorkbookPage(answer: Answer, json: unknown): WorkbookPage {
   const page = pageSchema.safeParse(json);
   if (!page.success) throw wrongKind(answer, 'JSON that is not a page of workbooks', page.error);
   const { count, next: reference, results } = page.data;
-  const texts = new Map<string, string>();
   const rows: WorkbookRow[] = [];
   const malformed: MalformedRow[] = [];
   for (const [at, result] of results.entries()) {
     const parsed = workbookSchema.safeParse(result);
-    if (parsed.success) rows.push(workbookRow(parsed.data, texts));
+    if (parsed.success) rows.push(workbookRow(parsed.data));
     else malformed.push(malformedRow(result, parsed.error, at));
   }
   const isLast = reference === undefined || reference === null || reference === '';
   return { count, rows, malformed, next: isLast ? null : nextPageUrl(reference, answer.url) };
 }
 
-/** @param texts the texts of the rows before it */
-function workbookRow({ version, status, ...workbook }: ApiWorkbook, texts: Map<string, string>): WorkbookRow {
+function workbookRow({ version, status, ...workbook }: ApiWorkbook): WorkbookRow {
   const { id } = workbook;
   const path = workbook.name.replace(/^\/+/, '');
-  const shared = (text: string | null | undefined): string | null => sharedText(text ?? null, texts);
   return {
     id,
     // A slice of the id shares its memory.
     path: id.endsWith(`/${path}`) ? id.slice(-path.length) : path,
-    repository: sharedText(workbook.integration, texts),
-    branch: sharedText(version.branch, texts),
-    versionId: sharedText(version.id, texts),
-    author: shared(version.author),
-    message: shared(version.message),
-    createdAt: shared(version.created_at),
-    action: shared(version.action),
-    parentId: shared(version.parent?.id),
-    versionStatus: shared(version.status),
+    repository: workbook.integration,
+    branch: version.branch,
+    versionId: version.id,
+    author: version.author ?? null,
+    message: version.message ?? null,
+    createdAt: version.created_at ?? null,
+    action: version.action ?? null,
+    parentId: version.parent?.id ?? null,
+    versionStatus: version.status ?? null,
     processing: status?.processing ?? 0,
     failure: status?.failure ?? 0,
     ...fileFacts(workbook.file),
   };
-}
-
-function sharedText<Text extends string | null>(text: Text, texts: Map<string, string>): Text | string {
-  if (text === null) return text;
-  const before = texts.get(text);
-  if (before === undefined) texts.set(text, text);
-  return before ?? text;
 }
 
 function fileFacts(file: ApiWorkbook['file']): Pick<WorkbookRow, 'sizeBytes' | 'sha256'> {
