@@ -2,7 +2,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
 import { announcedBytes, piecesOf, type WireAnswer } from './connections.ts';
-import { kindOf, transportError, wrongKind } from './failures.ts';
+import { kindOf, wrongKind } from './failures.ts';
 
 /** An answer from a cache between here and the service (RFC 9111, section 5.1). */
 export interface Cached {
@@ -110,16 +110,15 @@ export async function* readBody(
 
 /**
  * Reads a JSON answer.
- * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; `service.answer_too_large`;
- *   `service.timeout`; `service.unreachable` if it breaks off
+ * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; as {@link readBytes}
  */
 export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  return parseJson(answer, await readPieces(answer, limits));
+  return parseJson(answer, await readBytes(answer, limits));
 }
 
-/** Parses an answer. @param pieces its bytes @throws MirrorError `service.wrong_kind` */
-export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
-  const text = new TextDecoder().decode(Buffer.concat(pieces));
+/** Parses an answer. @throws MirrorError `service.wrong_kind` */
+export function parseJson(answer: Answer, bytes: Buffer): unknown {
+  const text = new TextDecoder().decode(bytes);
   try {
     return JSON.parse(text);
   } catch (cause) {
@@ -127,8 +126,8 @@ export function parseJson(answer: Answer, pieces: readonly Buffer[]): unknown {
   }
 }
 
-/** Reads all bytes of an answer in JSON. @throws MirrorError as {@link readJson} */
-export async function readPieces(answer: Answer, limits: AnswerLimits): Promise<readonly Buffer[]> {
+/** Reads an answer in JSON. @throws MirrorError `service.answer_too_large`, `service.timeout`; Error if it breaks off */
+export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<Buffer> {
   const { headers, url } = answer;
   const { maxAnswerBytes: maxBytes } = limits;
   if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
@@ -139,13 +138,9 @@ export async function readPieces(answer: Answer, limits: AnswerLimits): Promise<
     tooSlow: (durationMs: number) => tooSlow(url, durationMs),
   };
   const pieces: Buffer[] = [];
-  try {
-    // The memory of a piece is used again for the next one.
-    for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
-  } catch (error) {
-    throw transportError(error, url);
-  }
-  return pieces;
+  // The memory of a piece is used again for the next one.
+  for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
+  return Buffer.concat(pieces);
 }
 
 function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {

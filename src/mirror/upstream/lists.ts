@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 import type { z } from 'zod';
 
@@ -6,7 +6,7 @@ import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { type Answer, parseJson, readPieces, strongTag, type Cached } from './answers.ts';
+import { type Answer, parseJson, readBytes, strongTag, type Cached } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused } from './keyring.ts';
 import type { Repository } from './listing.ts';
@@ -56,12 +56,10 @@ export async function readPage<Contents>(
     if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
     if (status === 403) throw credentialRefused(request.generation, 403, url);
     if (status !== 200) throw statusError(status, url, undefined);
-    const pieces = await readPieces(answer, transport.limits);
-    const hash = createHash('sha256');
-    for (const piece of pieces) hash.update(piece);
-    const digest = hash.digest('base64');
+    const bytes = await readBytes(answer, transport.limits);
+    const digest = hash('sha256', bytes, 'base64');
     const isSame = isKnownPlace && digest === known.digest;
-    const contents = isSame ? known.contents : understand(answer, parseJson(answer, pieces));
+    const contents = isSame ? known.contents : understand(answer, parseJson(answer, bytes));
     const etag = strongTag(answer.headers['etag']);
     return { ...facts, asked: String(request.target), digest, etag, contents };
   });
