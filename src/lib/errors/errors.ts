@@ -94,6 +94,8 @@ export interface MirrorErrorOptions {
   readonly cause?: unknown;
   /** The earliest time, in milliseconds from now, at which the service wants to be asked again (RFC 9110, Retry-After). */
   readonly retryAfterMs?: number | undefined;
+  /** By default the action of its code. */
+  readonly action?: ErrorAction | undefined;
 }
 
 /** Every error that this program raises on purpose. */
@@ -104,11 +106,12 @@ export class MirrorError extends Error {
   readonly lines: readonly string[];
   readonly hint: string | undefined;
   readonly retryAfterMs: number | undefined;
+  readonly action: ErrorAction;
 
   /**
    * @param code the stable code
    * @param message what happened, without secrets, as one line or as several
-   * @param options hint, cause and the service's Retry-After
+   * @param options hint, cause, the service's Retry-After, another action
    */
   constructor(code: ErrorCode, message: string | readonly string[], options: MirrorErrorOptions = {}) {
     const lines = typeof message === 'string' ? [message] : message;
@@ -117,10 +120,7 @@ export class MirrorError extends Error {
     this.lines = lines;
     this.hint = options.hint ?? undefined;
     this.retryAfterMs = options.retryAfterMs;
-  }
-
-  get action(): ErrorAction {
-    return ERROR_RULES[this.code].action;
+    this.action = options.action ?? ERROR_RULES[code].action;
   }
 }
 

@@ -2,7 +2,7 @@ import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { type Answer, strongTag, type Cached } from './answers.ts';
-import { kindOf, ContentsRefusedError, contentsForbidden, statusError } from './failures.ts';
+import { kindOf, contentsForbidden, statusError } from './failures.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
 import { HEAD_BRANCH, type Repository, serviceBranch } from './listing.ts';
 import {
@@ -190,8 +190,8 @@ export class Contents {
 
 /** Whether another form may avoid a failure. If no key is accepted, it would only be refused again. */
 function isOfForm(error: unknown): error is MirrorError {
-  const isRefused = error instanceof ContentsRefusedError;
-  return error instanceof MirrorError && ERRORS_OF_FORMS.has(error.code) && !isRefused;
+  if (!(error instanceof MirrorError) || !ERRORS_OF_FORMS.has(error.code)) return false;
+  return error.code !== 'contents.forbidden' || error.action !== 'retry';
 }
 
 async function readArchive(answer: Answer, download: Download): Promise<ContentsAnswer | Absent> {

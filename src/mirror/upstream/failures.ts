@@ -1,7 +1,7 @@
 import { inspect } from 'node:util';
 
 import { WORKBOOKS_PATH } from '../../lib/api/requests.ts';
-import { type ErrorAction, type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
+import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import type { NamedProxy } from '../../lib/net/ways.ts';
 
@@ -180,21 +180,13 @@ export function contentsForbidden(url: URL): MirrorError {
   });
 }
 
-/** Contents for which every key is refused, although one was accepted for the lists. */
-export class ContentsRefusedError extends MirrorError {
-  /** The next lists show whether the keys are refused everywhere, so the target need not wait for an operator. */
-  override get action(): ErrorAction {
-    return 'retry';
-  }
-}
-
-/** The error for such contents. */
-export function contentsRefused(url: URL): ContentsRefusedError {
-  return new ContentsRefusedError(
-    'contents.forbidden',
-    `${url.pathname} refuses this API key, which the lists let in (status 401).`,
-    { hint: ACCESS_HINT },
-  );
+/**
+ * The error for contents for which every key is refused, although one was accepted for the lists. The next lists show whether the keys
+ * are refused everywhere, so the target need not wait for an operator.
+ */
+export function contentsRefused(url: URL): MirrorError {
+  const message = `${url.pathname} refuses this API key, which the lists let in (status 401).`;
+  return new MirrorError('contents.forbidden', message, { hint: ACCESS_HINT, action: 'retry' });
 }
 
 const ACCESS_HINT =
@@ -275,11 +267,10 @@ export function withoutKeys(error: unknown, keys: readonly string[]): unknown {
   if (!(error instanceof MirrorError)) return error;
   // Host names in addresses are in lower case.
   const secrets = keys.flatMap((key) => [key, key.toLowerCase()]);
-  const { code, message, hint, retryAfterMs } = error;
+  const { code, message, hint, retryAfterMs, action } = error;
   const clean = { message: scrub(message, secrets), hint: hint === undefined ? hint : scrub(hint, secrets) };
   if (clean.message === message && clean.hint === hint && !namesAny(error.cause, secrets)) return error;
-  const Kind = error instanceof ContentsRefusedError ? ContentsRefusedError : MirrorError;
-  return new Kind(code, clean.message, { hint: clean.hint, retryAfterMs });
+  return new MirrorError(code, clean.message, { hint: clean.hint, retryAfterMs, action });
 }
 
 function namesAny(cause: unknown, secrets: readonly string[]): boolean {
