@@ -8,32 +8,17 @@ async function readAll(zip: Uint8Array): Promise<Readonly<Record<string, Buffer>
   return (await readZip(zip)).files;
 }
 
-describe('a sound archive is read', () => {
-  it('with more entries than are listed together, in the order of the file', async () => {
-    const names = Array.from({ length: 2500 }, (_, index) => `folder ${index % 7}/${index}`);
-    const archive = await readZip(buildZip(names.map((name) => ({ name, data: name }))));
-    expect(archive.entries.map(({ path }) => path)).toStrictEqual(names);
-  });
-});
-
 describe('an archive is found damaged', () => {
   const small = 'some text '.repeat(50);
 
-  it.each([0, 1, 999, 1000, 1001, 1999, 2000, 2001, 2499])(
-    'by its entry %i that cannot be listed',
-    async (at) => {
-      const nameOf = (index: number): string => `name-${String(index).padStart(4, '0')}`;
-      const names = Array.from({ length: 2500 }, (_, index) => nameOf(index));
-      const zip = buildZip(names.map((name) => ({ name, data: 'x' })));
-      const place = zip.lastIndexOf(nameOf(at)) - 46;
-      zip.writeUInt8(0, place);
-      const listed = `"${nameOf(at)}" cannot be listed`;
-      await expect(readAll(zip)).rejects.toMatchObject({
-        code: 'archive.damaged',
-        message: expect.stringContaining(listed) as unknown,
-      });
-    },
-  );
+  it('by an entry that cannot be listed, which is named', async () => {
+    const zip = buildZip(['a', 'bad', 'c'].map((name) => ({ name, data: 'x' })));
+    zip.writeUInt8(0, zip.lastIndexOf('bad') - 46);
+    await expect(readAll(zip)).rejects.toMatchObject({
+      code: 'archive.damaged',
+      message: expect.stringContaining('"bad" cannot be listed') as unknown,
+    });
+  });
 
   it.each([
     ['plain', {}],
