@@ -115,20 +115,6 @@ describe('diff --upstream', () => {
     expect(service.takeDownloads().join()).toContain('a.xlsx');
   });
 
-  it('requests unlisted files with their entity tag', async () => {
-    const { service, mirror } = await startPair({ etag: 'strong' });
-    const repository = service.addRepository('git.example.com/plan.git', {
-      'a.xlsx': 'one',
-      'notes.txt': 'n',
-    });
-    await mirror.pass();
-    const settings = settingsFor(service, mirror);
-    const target = 'git.example.com/plan.git/main';
-    expect(await diffUpstream(settings, target)).toMatchObject({ by: 'contents', differences: [] });
-    service.write(repository, 'main', 'notes.txt', 'more');
-    expect(lines(await diffUpstream(settings, target))).toEqual(['changed notes.txt']);
-  });
-
   it('shows targets not mirrored yet as new, and deleted ones as removed', async () => {
     const { service, mirror } = await startPair({}, { REPOSITORIES_EXCLUDE: 'New' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'x' });
@@ -146,19 +132,6 @@ describe('diff --upstream', () => {
       expect(found.after).toMatchObject({ place: 'nothing', files: 0 });
     }
     await expect(diffUpstream(settings, 'Nex/main')).rejects.toMatchObject({ code: 'target.unknown' });
-  });
-
-  it('shows all of a deletion that the guard holds', async () => {
-    const many = Object.fromEntries(
-      Array.from({ length: 20 }, (_, index) => [`f${100 + index}.xlsx`, `${index}`]),
-    );
-    const { service, mirror } = await startPair({}, { GUARD_FILES: '50%' });
-    const repository = service.addRepository('Accounting', many);
-    await mirror.pass();
-    for (const path of Object.keys(many).slice(0, 18)) service.remove(repository, 'main', path);
-    expect((await mirror.pass()).exitCode).toBe(1);
-    const found = await diffUpstream(settingsFor(service, mirror), 'Accounting/main');
-    expect(found.counts).toEqual({ added: 0, changed: 0, removed: 18, moved: 0 });
   });
 
   it('compares any target of a directory that several instances share', async () => {

@@ -29,7 +29,6 @@ class Stand {
   readonly stored = new Map<string, ToldTree>();
   readonly events: MirrorEvent[] = [];
   script: string;
-  timeoutMs = 20_000;
   isStateThere = true;
   isDiskThere = true;
   queue: AfterPublish;
@@ -79,7 +78,7 @@ class Stand {
       layout: layoutOf(folder),
       scrub: (text) => text.replaceAll('s3cret', '[secret]'),
       command: () =>
-        this.script === '' ? null : { words: ['/bin/sh', '-c', this.script], timeoutMs: this.timeoutMs },
+        this.script === '' ? null : { words: ['/bin/sh', '-c', this.script], timeoutMs: 20_000 },
       inventory: async () => {
         if (!this.isDiskThere) throw new MirrorError('disk.failed', 'The disk is away.');
         return {
@@ -198,28 +197,6 @@ describe('the command after publishing', () => {
     stand.queue.lookAtAll();
     expect(await stand.queue.settled()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
-  });
-
-  it('that takes too long fails; one stopped with the program does not', async () => {
-    const stand = await Stand.start('sleep 60');
-    stand.timeoutMs = 150;
-    stand.publish('A/main', 1, 'a');
-    expect(await stand.queue.settled()).toBe(1);
-    expect(stand.failures()).toHaveLength(1);
-    stand.timeoutMs = 20_000;
-    stand.publish('B/main', 1, 'b');
-    await sleep(100);
-    await stand.queue.close(50);
-    expect(stand.failures()).toHaveLength(1);
-    expect(stand.stored.size).toBe(0);
-  });
-
-  it('has the shutdown time of the program to finish', async () => {
-    const stand = await Stand.start(`sleep 0.3; ${LOG}`);
-    stand.publish('A/main', 1, 'a');
-    await sleep(100);
-    await stand.queue.close(10_000);
-    expect(stand.stored.size).toBe(1);
   });
 
   it('runs for publishes of this process while the state cannot be read, and for the rest later', async () => {

@@ -1,5 +1,3 @@
-import { spawn, spawnSync } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -16,8 +14,6 @@ import { inlineSecret } from '../../../../src/config/secret.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
 import { startReceiver } from '../../../support/listen.ts';
-
-const isAppriseMissing = spawnSync('apprise', ['--version']).error !== undefined;
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
 
@@ -153,26 +149,6 @@ describe('a webhook', () => {
     expect(bodies).toMatchObject([{ type: 'target.failed' }, { text: expect.any(String) as string }]);
   });
 
-  it.skipIf(isAppriseMissing)('sends messages that Apprise forwards (skipped without apprise)', async () => {
-    const { origin, received } = await startReceiver(() => 200);
-    const { webhook } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'apprise' });
-    webhook.tell([
-      { type: 'target.held', fields: { target: 'A & <B>/Süd', message: 'it would lose 8 files' } },
-    ]);
-    await until(() => received.length === 1);
-    const said = JSON.parse(received[0]?.body ?? '') as Record<'title' | 'body' | 'type' | 'format', string>;
-    const words = ['-t', said.title, '-b', said.body, '-n', said.type, '-i', said.format];
-    const [code] = (await once(spawn('apprise', [...words, origin.replace('http:', 'json:')]), 'close')) as [
-      number,
-    ];
-    expect(code).toBe(0);
-    expect(JSON.parse(received[1]?.body ?? '')).toMatchObject({
-      title: 'target held (machine)',
-      message: 'A & <B>/Süd\nit would lose 8 files',
-      type: 'warning',
-    });
-  });
-
   it('does not follow a redirect', async () => {
     const other = await startReceiver(() => 200);
     const { origin } = await startReceiver((_count, response) => {
@@ -200,16 +176,6 @@ describe('a webhook', () => {
 
 describe('a request', () => {
   const never = new AbortController().signal;
-
-  it('has a timeout', async () => {
-    const { origin } = await startReceiver(() => null);
-    const { send } = startPoster(200);
-    const failure = send({ method: 'GET', address: `${origin}/s3cret`, signal: never });
-    await expect(failure).rejects.toMatchObject({
-      code: 'notification.failed',
-      message: expect.stringContaining('did not answer within') as string,
-    });
-  });
 
   it.each([
     'http://127.0.0.1:1/s3cret?s3cret',

@@ -23,31 +23,9 @@ describe('one row a branch, or one row in all', () => {
       'Accounting/dev': treeOf({ 'a.xlsx': 'a4' }),
     });
   });
-
-  it('finds changes hidden by one row in all by the full check', async () => {
-    const { service, mirror } = await startPair({ rows: 'latest-only' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
-    service.fork(repository, 'main', 'dev');
-    service.write(repository, 'dev', 'b.xlsx', 'b2');
-    await mirror.pass();
-    service.write(repository, 'dev', 'new.xlsx', 'n1');
-    service.write(repository, 'main', 'new.xlsx', 'n2');
-    await mirror.pass({ aheadMs: 25 * 3_600_000 });
-    await mirror.expectExact();
-  });
 });
 
 describe('the branches that are mirrored', () => {
-  it('are the branches of versions, with any names', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'main' });
-    service.write(repository, 'feature/x y', 'a.xlsx', 'feature');
-    service.write(repository, 'ünï', 'a.xlsx', 'uni');
-    await mirror.pass();
-    await mirror.expectExact();
-    expect(await mirror.targets()).toContain('Accounting/feature%2Fx y');
-  });
-
   it('replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'readme.md': 'r' });
@@ -98,31 +76,6 @@ describe('a deleted branch', () => {
     expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);
     await releaseLease(layout, lease.id);
     await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it('stays as long as the list of workbooks still names it', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 404 } : null);
-    for (let pass = 0; pass < 4; pass += 1) {
-      const results = await mirror.results({ aheadMs: (pass + 1) * 25 * 3_600_000 });
-      expect(results['Accounting/main']).toMatchObject({ code: 'contents.not_found' });
-    }
-    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
-  });
-
-  it('is retired, too, if the router answers other forms of reference with a page', async () => {
-    const { service, mirror } = await startPair({
-      references: new Set(['id']),
-      unacceptedReference: 'html-200',
-    });
-    const repository = service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a' });
-    service.write(repository, 'dev', 'b.xlsx', 'b');
-    await mirror.pass();
-    repository.branches.delete('dev');
-    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
     await mirror.expectExact();
   });
 });

@@ -1,5 +1,3 @@
-import { rm } from 'node:fs/promises';
-
 import { describe, expect, it } from 'vitest';
 
 import { type FakeService, versionTimeMs } from '../../../support/fake-service.ts';
@@ -17,21 +15,6 @@ function seed(service: FakeService): void {
   service.addRepository('Texts', { 'readme.md': 'r' });
 }
 
-describe('when nothing has changed', () => {
-  it('asks for no contents and touches nothing', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    const before = await mirror.stamps();
-    service.takeRequests();
-    const report = await mirror.pass({ trigger: 'schedule' });
-    expect(service.takeRequests()).toStrictEqual(['GET /api/repos', 'GET /api/v1/workbooks']);
-    expect(await mirror.stamps()).toStrictEqual(before);
-    expect(report.exitCode).toBe(0);
-    await mirror.expectExact();
-  });
-});
-
 describe('when a workbook has changed', () => {
   it('pulls only this target and replaces only this file', async () => {
     const { service, mirror } = await startPair();
@@ -48,30 +31,6 @@ describe('when a workbook has changed', () => {
     const folder = 'git.example.com/org/plan.git/main/deep/er';
     expect(changed.sort()).toStrictEqual([folder, `${folder}/b.xlsx`]);
   });
-
-  it.each(['auto', 'exchange', 'rename'])(
-    'applies additions, removals and files in place of folders (publish %s)',
-    async (publish) => {
-      const { service, mirror } = await startPair({}, { PUBLISH: publish });
-      const repository = service.addRepository('Accounting', {
-        'a.xlsx': 'a',
-        'x/y.xlsx': 'y',
-        'x/z.xlsx': 'z',
-        folder: 'file',
-      });
-      await mirror.pass();
-      service.remove(repository, 'main', 'x/y.xlsx');
-      service.remove(repository, 'main', 'x/z.xlsx');
-      service.remove(repository, 'main', 'folder');
-      service.write(repository, 'main', 'x', 'a file now');
-      service.write(repository, 'main', 'folder/inner/new.xlsx', 'new');
-      await mirror.pass();
-      await mirror.expectExact();
-      service.remove(repository, 'main', 'folder/inner/new.xlsx');
-      await mirror.pass();
-      await mirror.expectExact();
-    },
-  );
 
   it('gives a workbook the time of its version, and keeps it while the bytes are the same', async () => {
     const { service, mirror } = await startPair();
@@ -155,15 +114,6 @@ describe('entity tags', () => {
     const isSent = service.requests.some(({ headers }) => headers['if-none-match'] !== undefined);
     expect(isSent).toBe(etag === 'strong');
   });
-
-  it('are not used if the tree is missing', async () => {
-    const { service, mirror } = await startPair({ etag: 'strong', conditional: true });
-    seed(service);
-    await mirror.pass();
-    await rm(`${mirror.directory}/mirror/Accounting`, { recursive: true });
-    await mirror.pass();
-    await mirror.expectExact();
-  });
 });
 
 describe('without a list of workbooks', () => {
@@ -180,19 +130,6 @@ describe('without a list of workbooks', () => {
     await mirror.expectExact(expected());
     expect(service.takeRequests().filter((request) => request.includes('/v1/'))).toStrictEqual([]);
   });
-
-  it.each(['404', 'html-404'] as const)(
-    'where v1 answers %s, mirrors HEAD and touches nothing that is the same',
-    async (v1) => {
-      const { service, mirror } = await startPair({ v1 });
-      seed(service);
-      await mirror.pass();
-      await mirror.expectExact();
-      const before = await mirror.stamps();
-      await mirror.pass();
-      expect(await mirror.stamps()).toStrictEqual(before);
-    },
-  );
 
   it('keeps the known branches when v1 is switched off, and on again', async () => {
     const { service, mirror } = await startPair();
@@ -218,39 +155,6 @@ describe('without a list of workbooks', () => {
 });
 
 describe('while the service is still processing', () => {
-  it('waits with the first mirror, and pulls when it has finished', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    service.addRepository('Other', { 'b.xlsx': 'b' });
-    const version = service.version(repository, 'main', 'a.xlsx');
-    version.processing = 1;
-    const results = await mirror.results();
-    expect(results['Accounting/main']).toMatchObject({ action: 'hold', reason: 'service-processing' });
-    expect(await mirror.targets()).toStrictEqual(['Other/main']);
-    version.processing = 0;
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
-  it('pulls a new version of a mirrored target immediately, and again when it has finished', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    service.write(repository, 'main', 'a.xlsx', 'a2');
-    const version = service.version(repository, 'main', 'a.xlsx');
-    version.processing = 1;
-    const finished = new Map(repository.branches.get('main')?.files);
-    repository.branches.get('main')?.files.set('a.xlsx', Buffer.from('half done'));
-    await mirror.pass();
-    version.processing = 0;
-    repository.branches.get('main')?.files.set('a.xlsx', finished.get('a.xlsx') ?? Buffer.alloc(0));
-    await mirror.pass();
-    await mirror.expectExact();
-    service.takeRequests();
-    await mirror.pass({ trigger: 'schedule' });
-    expect(service.takeDownloads()).toStrictEqual([]);
-  });
-
   it('reports a workbook that failed there once, and once that it recovered', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
