@@ -48,37 +48,16 @@ export async function startDriftWatch(
     const nothing = (): Promise<void> => Promise.resolve();
     return { repair: nothing, afterPass: () => {}, close: nothing };
   }
-  const { store, state } = mirror;
-  const { published } = await store.inventory.read();
-  const notes = driftNotesIn(await unlessStateFails(state.records(), new Map()), published);
-  const checks = new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
-  const { root, mirror: targets, trees } = store.layout;
-  const folders = [targets, trees].map((path) => relative(root, path));
-  const watch = new TreeWatch(root, folders, checks.hint, checks.reportUnseen);
-  let isLookedAt = false;
-  return {
-    repair: (chosen) => checks.repair(chosen),
-    afterPass: () => {
-      const { isWhole } = watch;
-      // Compare everything once, to find changes from before the watch was complete.
-      if (!isWhole || !isLookedAt || checks.hasMissed) checks.lookAtAll();
-      else checks.lookAtDrifted();
-      isLookedAt = isWhole;
-    },
-    close: async () => {
-      await checks.close();
-      await watch.close();
-    },
-  };
+  const { published } = await mirror.store.inventory.read();
+  const notes = driftNotesIn(await unlessStateFails(mirror.state.records(), new Map()), published);
+  return new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
 }
 
 /**
  * Finds changed trees, records them for `status`, and requests repairs if wanted. Hints only say where to look:
  * the tree is compared with its manifest.
  */
-class TreeChecks {
-  /** Whether saving a note failed: then no pass knows of that tree, and another hint may never come. */
-  hasMissed = false;
+class TreeChecks implements DriftWatch {
   readonly #mirror: Mirror;
   readonly #emit: EventSink;
   readonly #repairNow: (() => void) | null;
@@ -87,11 +66,15 @@ class TreeChecks {
   readonly #askedAtMs = new Map<string, number>();
   /** Hints: paths below the directory. */
   readonly #hints = new Set<string>();
+  /** Whether all trees must be compared, to find changes from before the watch was complete. */
   #isAllHinted = false;
+  /** Whether all were compared under a complete watch. */
+  #isLookedAt = false;
   readonly #looks = createBackgroundWork(
     ({ stop }) => this.#lookAtHints(stop),
-    (error) => this.reportUnseen(error),
+    (error) => this.#reportUnseen(error),
   );
+  readonly #watch: TreeWatch;
 
   /**
    * @param repairNow null if differing trees are only reported
@@ -107,25 +90,19 @@ class TreeChecks {
     this.#emit = emit;
     this.#repairNow = repairNow;
     this.#drifted = new Map(notes);
+    const { root, mirror: targets, trees } = mirror.store.layout;
+    const folders = [targets, trees].map((path) => relative(root, path));
+    this.#watch = new TreeWatch(root, folders, this.#hint, this.#reportUnseen);
   }
 
-  /** Something may have changed at a path below the directory. */
-  readonly hint = (path: string): void => {
-    this.#hints.add(path);
-    this.#looks.wake();
-  };
-
-  /** Compares all trees, for example after a time without a watch. */
-  lookAtAll(): void {
-    this.hasMissed = false;
-    this.#isAllHinted = true;
-    this.#looks.wake();
-  }
-
-  /** Compares the trees that differed again: the pass may have repaired them, and someone may have changed them since. */
-  lookAtDrifted(): void {
+  afterPass(): void {
     const { root, mirror } = this.#mirror.store.layout;
-    for (const target of this.#drifted.keys()) this.hint(join(relative(root, mirror), target));
+    const { isWhole } = this.#watch;
+    this.#isAllHinted ||= !isWhole || !this.#isLookedAt;
+    this.#isLookedAt = isWhole;
+    // The pass may have repaired the trees that differed, and someone may have changed them since.
+    for (const target of this.#drifted.keys()) this.#hints.add(join(relative(root, mirror), target));
+    this.#looks.wake();
   }
 
   async repair(targets: readonly string[] | null): Promise<void> {
@@ -134,11 +111,18 @@ class TreeChecks {
         await noteDrift(this.#mirror, target, { ...note, needsRepair: true });
   }
 
-  close(): Promise<void> {
-    return this.#looks.close(0);
+  async close(): Promise<void> {
+    await this.#looks.close(0);
+    await this.#watch.close();
   }
 
-  readonly reportUnseen = (error: unknown): void =>
+  /** Something may have changed at a path below the directory. */
+  readonly #hint = (path: string): void => {
+    this.#hints.add(path);
+    this.#looks.wake();
+  };
+
+  readonly #reportUnseen = (error: unknown): void =>
     this.#emit({ name: 'drift.unwatched', ...eventFailure(error) });
 
   async #lookAtHints(stop: AbortSignal): Promise<void> {
@@ -154,7 +138,7 @@ class TreeChecks {
         onScanned?.scanned(index, targets.length);
         // An unreadable tree must not stop the comparison of others.
         await this.#lookAt(target, stop).catch((error: unknown) => {
-          if (!stop.aborted) this.reportUnseen(error);
+          if (!stop.aborted) this.#reportUnseen(error);
         });
         if (isStopped()) return;
       }
@@ -212,7 +196,8 @@ class TreeChecks {
     const note = { ...summary, sinceMs, needsRepair };
     const isNoted = await noteDrift(this.#mirror, target, note);
     if (isNoted) this.#drifted.set(target, note);
-    else this.hasMissed = true;
+    // No pass knows of that tree, and another hint may never come.
+    else this.#isLookedAt = false;
     // Save first: a listener that reads the records must find the news there.
     this.#emit({ name: 'target.drifted', target, ...summary });
     if (isNoted && needsRepair) this.#askForRepair(target);
