@@ -88,7 +88,7 @@ export function environmentLayer(env: Readonly<Record<string, string | undefined
   return layer;
 }
 
-/** The settings in flags, by their dotted names. */
+/** The settings in flags, by their dotted names: of settings that have a flag, and of removed ones. */
 export function flagLayer(flags: Readonly<Record<string, string | readonly string[]>>, base: string): Layer {
   const layer = new Layer();
   for (const [name, given] of Object.entries(flags)) {
@@ -96,33 +96,18 @@ export function flagLayer(flags: Readonly<Record<string, string | readonly strin
     const source: SettingSource = { kind: 'flag', detail: descriptor?.flag ?? '' };
     const texts = typeof given === 'string' ? [given] : given;
     const [text, ...more] = texts;
-    if (descriptor?.flag === undefined) {
-      layer.refuse(name, undefined, noFlag(name, descriptor));
+    if (descriptor === undefined) {
+      layer.refuse(name, undefined, removedSetting(name)?.message ?? 'unknown setting');
     } else if (descriptor.kind === 'list') {
       layer.values.set(name, { value: texts.flatMap(splitList), source, base });
     } else if (text === undefined || more.length > 0) {
       layer.refuse(name, source, 'expected the flag once, with one value');
-    } else {
-      layer.values.set(name, { value: text, source, base });
-      if (name === 'state' && hasPassword(text)) {
-        const message = `expected no password in a flag, ${READABLE}; use the file or the variable ${descriptor.environmentVariable}`;
-        layer.refuse(name, source, message);
-      }
-    }
+    } else if (name === 'state' && hasPassword(text)) {
+      const message = `expected no password in a flag, because everybody on the machine can read it; use the file or the variable ${descriptor.environmentVariable}`;
+      layer.refuse(name, source, message);
+    } else layer.values.set(name, { value: text, source, base });
   }
   return layer;
-}
-
-const READABLE = 'because everybody on the machine can read it';
-
-function noFlag(name: string, descriptor: SettingDescriptor | undefined): string {
-  if (descriptor === undefined) {
-    const known = settingDescriptors.filter(({ flag }) => flag !== undefined).map((each) => each.name);
-    const near = nearest(name, known) ?? '';
-    return removedSetting(name)?.message ?? `unknown setting; the nearest known one is ${near}`;
-  }
-  const { environmentVariable } = descriptor;
-  return `expected no flag, ${READABLE}; use the variable ${environmentVariable} or the flag ${fileSettingOf(name)?.flag ?? ''}`;
 }
 
 /**
