@@ -54,15 +54,19 @@ export function createWebhook(
   host: string,
   onDone: () => void,
 ) {
-  const request = (message: WebhookMessage): UnsentRequest | null => requestOf(message, ports.hooks(), scrub);
-  const queue = createQueue('webhook', request, NOTIFICATION, ports, onDone);
+  const queue = createQueue('webhook', NOTIFICATION, ports, onDone);
   return {
     tell: (notifications: readonly Notification[]): void => {
       const { webhook, webhookEvents } = ports.hooks();
       if (webhook === undefined) return;
       const at = new Date().toISOString();
       const chosen = notifications.filter(({ type }) => isChosen(type, webhookEvents));
-      queue.add(chosen.map(({ type, fields }) => ({ id: `msg_${randomUUID()}`, at, host, type, fields })));
+      queue.add(
+        chosen.map(({ type, fields }) => {
+          const message = { id: `msg_${randomUUID()}`, at, host, type, fields };
+          return () => requestOf(message, ports.hooks(), scrub);
+        }),
+      );
     },
     close: queue.close,
   };
@@ -114,10 +118,10 @@ export function createHeartbeat(ports: HttpHookPorts) {
     const { heartbeat } = ports.hooks();
     return heartbeat === undefined ? null : { method: 'GET', address: heartbeat.reveal() };
   };
-  const queue = createQueue<null>('heartbeat', request, SIGN, ports, () => {});
+  const queue = createQueue('heartbeat', SIGN, ports);
   return {
     beat: (): void => {
-      if (!queue.isBusy()) queue.add([null]);
+      if (!queue.isBusy()) queue.add([request]);
     },
     close: queue.close,
   };
@@ -130,20 +134,21 @@ interface DeliveryPolicy extends BackOffPolicy {
   readonly mostAttempts: number;
 }
 
+/** Makes a request as it must be now; null if the setting was removed. */
+type MakeRequest = () => UnsentRequest | null;
+
 /**
- * Makes a queue of items for a receiver: they are sent one after the other, and each is tried until it arrives or is given up.
- * @param request gives the request that brings an item now; null if the setting was removed
+ * Makes a queue of requests to a receiver: they are sent one after the other, and each is tried until it arrives or is given up.
  * @param onDone called whenever nothing waits any more
- * @returns `close` delivers waiting items without pauses between attempts; it drops those left after the time, in milliseconds
+ * @returns `close` delivers waiting requests without pauses between attempts; it drops those left after the time, in milliseconds
  */
-function createQueue<Item>(
+function createQueue(
   to: 'webhook' | 'heartbeat',
-  request: (item: Item) => UnsentRequest | null,
   policy: DeliveryPolicy,
   { send, emit }: HttpHookPorts,
-  onDone: () => void,
+  onDone = (): void => {},
 ) {
-  const waiting: Item[] = [];
+  const waiting: MakeRequest[] = [];
   const fail = (error: unknown, attempts: number, isGivenUp = false): void => {
     const failure = eventFailure(error);
     const hint = isGivenUp ? 'This one is given up.' : failure.hint;
@@ -152,8 +157,7 @@ function createQueue<Item>(
   const { wake, isBusy, close } = createBackgroundWork(
     async (ending) => {
       for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
-        const item = next;
-        if (await deliver(() => request(item), policy, send, fail, ending)) continue;
+        if (await deliver(next, policy, send, fail, ending)) continue;
         waiting.length = 0;
         return;
       }
@@ -161,8 +165,8 @@ function createQueue<Item>(
     },
     (error) => fail(error, 0),
   );
-  const add = (items: readonly Item[]): void => {
-    for (const item of items) waiting.push(item);
+  const add = (requests: readonly MakeRequest[]): void => {
+    for (const request of requests) waiting.push(request);
     if (waiting.splice(0, waiting.length - MOST_WAITING).length > 0) {
       const message = `More than ${MOST_WAITING} notifications wait: the oldest are dropped.`;
       fail(new MirrorError('notification.failed', message), 0);
@@ -177,7 +181,7 @@ function createQueue<Item>(
  * @returns false if nothing more can be sent: the setting was removed, or the program ends
  */
 async function deliver(
-  request: () => UnsentRequest | null,
+  request: MakeRequest,
   policy: DeliveryPolicy,
   send: Poster['send'],
   onFailure: (error: unknown, attempts: number, isGivenUp: boolean) => void,
