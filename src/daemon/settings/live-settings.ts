@@ -3,17 +3,11 @@ import { dirname } from 'node:path';
 import { watch } from 'chokidar';
 
 import { Places } from '../../lib/concurrency/concurrency.ts';
-import {
-  changedSettings,
-  digestSettings,
-  filesOfSettings,
-  keepUntilRestart,
-  type SettingDigests,
-} from '../../config/changes.ts';
+import { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } from '../../config/changes.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { eventFailure, type EventFailure } from '../../mirror/pass/events.ts';
-import type { EventSink, MirrorEvent } from '../../app/events.ts';
+import type { EventSink } from '../../app/events.ts';
 import { oneLine } from '../../lib/text/humanize.ts';
 
 type RunSettings = SettingsFor<'service' | 'directory'>;
@@ -63,7 +57,7 @@ export function followSettings(
   const take = async (loaded: ReturnType<LoadSettings>): Promise<void> => {
     const next = keepUntilRestart(loaded.settings, current);
     const digests = digestSettings(next);
-    const changed = ownChanges(inForce, digests);
+    const changed = changedSettings(inForce, digests).filter((name) => !name.startsWith(FOREIGN));
     if (changed.length > 0) await takeAll(next);
     current = next;
     inForce = digests;
@@ -71,7 +65,8 @@ export function followSettings(
     problem = '';
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
     if (nowWaiting.join() !== waiting.join()) {
-      emit(restartEvent(nowWaiting));
+      if (nowWaiting.length === 0) emit({ name: 'settings.restart_unneeded', settings: [] });
+      else emit({ name: 'settings.restart_needed', settings: nowWaiting });
       waiting = nowWaiting;
     }
   };
@@ -99,17 +94,6 @@ export function followSettings(
       await checks.run(() => Promise.resolve());
     },
   };
-}
-
-/** Reports which settings wait for a restart. */
-function restartEvent(settings: readonly string[]): MirrorEvent {
-  if (settings.length === 0) return { name: 'settings.restart_unneeded', settings: [] };
-  return { name: 'settings.restart_needed', settings };
-}
-
-/** The settings of the daemon that differ, by dotted name. */
-function ownChanges(before: SettingDigests, after: SettingDigests): string[] {
-  return changedSettings(before, after).filter((name) => !name.startsWith(FOREIGN));
 }
 
 /** The failure to apply settings, with its message in one line. */
