@@ -1,12 +1,11 @@
-import { once } from 'node:events';
 import { chmod, chown, mkdir, readdir, stat } from 'node:fs/promises';
-import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
 import { type Embedded, startEmbedded } from '../support/embedded.ts';
+import { freePort } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts';
 
@@ -150,13 +149,4 @@ async function answers(address: string): Promise<number | null> {
 async function until(holds: () => Promise<boolean>): Promise<void> {
   for (const end = Date.now() + WAIT_MS; !(await holds()); await sleep(100))
     if (Date.now() > end) throw new Error('waited in vain');
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }

@@ -1,8 +1,6 @@
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -13,6 +11,7 @@ import { codeBlocks } from '../support/manual-commands.ts';
 import { MirrorHarness } from '../support/mirror-harness.ts';
 import { MAIN } from '../support/built.ts';
 
+import { freePort } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);
@@ -22,15 +21,6 @@ const missing =
   process.getuid?.() === 0
     ? ['smbd', 'smbclient'].find((program) => spawnSync(program, ['--version']).error !== undefined)
     : 'root';
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
-}
 
 /** A share as in the manual, of a directory of the test and for all users, until the running test ends. */
 async function startSamba(share: string, directory: string) {

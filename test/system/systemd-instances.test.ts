@@ -168,29 +168,6 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     machine.demand('systemctl', 'stop', unit);
   });
 
-  it('are restarted together', () => {
-    const pids = () => [...PORTS.keys()].map((name) => machine.property(unitOf(name), 'MainPID'));
-    const before = pids();
-    machine.demand('systemctl', 'restart', 'workbook-mirror@*');
-    for (const [index, pid] of pids().entries()) expect(pid).not.toBe(before[index]);
-  });
-
-  it('can each make passes by their own timer instead of the daemon', async () => {
-    machine.demand('systemctl', 'disable', '--now', unitOf('us'));
-    machine.demand('rm', '-r', `${directoryOf('us')}/mirror`, `${directoryOf('us')}/manifests`);
-    await machine.write(
-      '/etc/systemd/system/workbook-mirror-sync@.timer.d/test.conf',
-      '[Timer]\nOnCalendar=\nOnCalendar=*:*:0/5\nRandomizedDelaySec=0\nAccuracySec=100ms\n',
-    );
-    machine.demand('systemctl', 'daemon-reload');
-    machine.demand('systemctl', 'enable', '--now', 'workbook-mirror-sync@us.timer');
-    await machine.until('a pass', () => isMirrored('us'));
-    machine.demand('systemctl', 'disable', '--now', 'workbook-mirror-sync@us.timer');
-    const sync = 'workbook-mirror-sync@us.service';
-    await machine.until('its end', () => machine.property(sync, 'ActiveState') === 'inactive');
-    expect(machine.property(sync, 'Result')).toBe('success');
-  });
-
   it('can be made from the single daemon, with all its data', async () => {
     machine.demand(
       'cp',

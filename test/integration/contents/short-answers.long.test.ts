@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { readdir, readFile } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -65,19 +65,5 @@ describe.each<FakeKnobs['length']>(['until-closed', 'chunked'])(
         expect((await readFile(join(tree('Accounting/main'), path))).equals(after)).toBe(true);
       }
     });
-
-    it.each(['/api/repos', '/v1/workbooks', '/contents?'])(
-      'that stops early, to a request for %s, replaces nothing and ends with a failure',
-      async (part) => {
-        const { service, repository, run, tree } = await mirrored(length, { 'a.xlsx': NEW, 'b.xlsx': NEW });
-        for (const path of ['a.xlsx', 'b.xlsx']) service.write(repository, 'main', path, anotherVersion(NEW));
-        for (const keep of [0, 1, 50, 150]) {
-          service.fault = (path) => (path.includes(part) ? { kind: 'truncate', keep } : null);
-          expect((await run('sync')).exitCode).not.toBe(0);
-          expect((await readdir(tree('Accounting/main'))).sort()).toEqual(['a.xlsx', 'b.xlsx']);
-          expect((await readFile(join(tree('Accounting/main'), 'a.xlsx'))).equals(NEW)).toBe(true);
-        }
-      },
-    );
   },
 );

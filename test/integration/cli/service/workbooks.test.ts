@@ -63,22 +63,6 @@ describe('the list of workbooks without the service', () => {
     },
   );
 
-  it('is for people, too, and combines filters', async () => {
-    const { directory } = (await mirrored()).mirror;
-    const { stdout } = await search(directory, '--name', 'plan*', '--branch', 'main');
-    expect(stdout).toMatch(/^WORKBOOK +BRANCH +VERSION +CREATED +AUTHOR +TARGET +PATH\n/);
-    expect(stdout).toMatch(/\nSales\/Plan 2026\.xlsx +main .* Änne Größe +Sales\/main +Plan 2026\.xlsx\n/);
-    expect(stdout).toContain('\n\n2 workbooks found in 3 targets, as published; ');
-    expect(await found(directory, '--author', 'größe', '--branch', 'feature/*')).toEqual([
-      'Org/Plan/feature%2Fx/plan.xlsx',
-    ]);
-    expect(await found(directory, '--message', 'no such version')).toEqual([]);
-    expect(await found(directory, '--since', '2030-01-01')).toEqual([]);
-    expect((await search(directory, '--since', '2030-01-01')).stdout).toMatch(
-      /^0 workbooks found in 3 targets/,
-    );
-  });
-
   it('has files that are not workbooks in a search by name', async () => {
     const { directory } = (await mirrored()).mirror;
     expect(await found(directory, '--name', 'NOTES [old]')).toEqual(['Org/Plan/main/notes [old].txt']);

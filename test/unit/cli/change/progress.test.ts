@@ -102,26 +102,6 @@ describe('progress on a terminal', () => {
     expect(written).toEqual([]);
   });
 
-  it('restarts at 0 in the next pass', () => {
-    const { emit, bar } = show();
-    emit(PLANNED);
-    emit(started('a/main'));
-    emit(pulled('a/main'));
-    emit(PLANNED);
-    vi.advanceTimersByTime(300);
-    expect(bar()).toBe('0 of 2 targets, 0 B');
-  });
-
-  it('counts every pull that began, and no other', () => {
-    const { emit, bar } = show();
-    emit(PLANNED);
-    emit(failed('moved/main'));
-    emit(started('a/main'));
-    emit({ name: 'target.retired', target: 'a/main', reason: 'branch-gone' });
-    vi.advanceTimersByTime(300);
-    expect(bar()).toBe('1 of 2 targets, 0 B');
-  });
-
   it('shows how far the longest-running pull is', () => {
     const pulls = [
       pullProgress(),
