@@ -1,4 +1,4 @@
-import { uint64 } from './extra-fields.ts';
+import { uint64 } from './entry-facts.ts';
 
 /** A zip archive is not whole, or contradicts itself. The message is a full sentence. */
 export class ZipFault extends Error {}

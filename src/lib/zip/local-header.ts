@@ -1,25 +1,7 @@
-import { decodeName } from './directory.ts';
-import { changeTimeMs, extraFieldsIn, numbersOf, uint64 } from './extra-fields.ts';
+import { type Content, type EntryFacts, isSameContent, parseFacts, uint64 } from './entry-facts.ts';
 
-/** The size and the checksum of the content of an entry. */
-export interface Content {
-  readonly compressedBytes: number;
-  readonly sizeBytes: number;
-  readonly crc32: number;
-}
-
-/** An entry's local header, which is in front of its content (APPNOTE 6.3.10, section 4.3.7). */
-export interface LocalHeader {
-  readonly name: string;
-  readonly isDecodable: boolean;
-  /** The bytes of the name, a character for each. */
-  readonly nameBytes: string;
-  readonly flags: number;
-  readonly compressionMethod: number;
-  /** As the header claims. A descriptor behind the content overrides it. */
-  readonly content: Content;
-  /** Milliseconds since the epoch, as a file system can store it. */
-  readonly modifiedAtMs: number;
+/** An entry's local header, with the content that it claims. A descriptor behind the content overrides it. */
+export interface LocalHeader extends EntryFacts {
   /** The offset of the content; it may be behind the end of a truncated archive. */
   readonly dataOffset: number;
 }
@@ -42,23 +24,8 @@ export function localHeaderBytes(bytes: Buffer): number | null {
  * @param position its offset in the archive
  */
 export function parseLocalHeader(bytes: Buffer, position: number): LocalHeader {
-  const flags = bytes.readUInt16LE(6);
-  const nameEnd = LOCAL_HEADER_BYTES + bytes.readUInt16LE(26);
-  const nameBytes = bytes.toString('latin1', LOCAL_HEADER_BYTES, nameEnd);
-  const extra = extraFieldsIn(bytes.subarray(nameEnd)) ?? [];
-  const read = numbersOf(bytes, extra);
-  const numberAt = (at: number): number => read(at) ?? UNKNOWN_NUMBER;
-  // The size before packing is the first of the numbers of 64 bits (APPNOTE 6.3.10, section 4.5.3).
-  const sizeBytes = numberAt(22);
-  return {
-    ...decodeName(bytes.subarray(LOCAL_HEADER_BYTES, nameEnd), nameBytes, flags),
-    nameBytes,
-    flags,
-    compressionMethod: bytes.readUInt16LE(8),
-    content: { compressedBytes: numberAt(18), sizeBytes, crc32: bytes.readUInt32LE(14) },
-    modifiedAtMs: changeTimeMs(bytes.readUInt32LE(10), extra),
-    dataOffset: position + bytes.length,
-  };
+  const [facts] = parseFacts(bytes, 6, LOCAL_HEADER_BYTES, () => UNKNOWN_NUMBER);
+  return { ...facts, dataOffset: position + bytes.length };
 }
 
 /** Bit 3: CRC and sizes follow the content in a data descriptor (APPNOTE 6.3.10, section 4.4.4). */
@@ -89,15 +56,6 @@ export function descriptorBytes(bytes: Buffer, content: Content, claimed: Conten
   const isNextAt = (at: number): boolean => NEXT_SIGNATURES.has(bytes.readUInt32LE(at));
   const found = DESCRIPTOR_LENGTHS.find((length) => isNextAt(length) && isDescriptor(bytes, length, content));
   return found ?? (isNextAt(0) && isSameContent(claimed, content) ? 0 : null);
-}
-
-/** Whether two contents are the same, judged by sizes and checksums. */
-export function isSameContent(one: Content, other: Content): boolean {
-  return (
-    one.crc32 === other.crc32 &&
-    one.compressedBytes === other.compressedBytes &&
-    one.sizeBytes === other.sizeBytes
-  );
 }
 
 function isDescriptor(bytes: Buffer, length: number, content: Content): boolean {

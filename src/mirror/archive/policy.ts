@@ -1,7 +1,8 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
-import { ENCRYPTION_FLAGS, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
+import type { ZipEntry } from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, METHODS } from '../../lib/zip/entry-facts.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 
 const NAME_SHOWN = 200;

@@ -1,9 +1,10 @@
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { setImmediate as pause } from 'node:timers/promises';
 
-import { ENCRYPTION_FLAGS, entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
+import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
+import { ENCRYPTION_FLAGS, isSameContent } from '../../lib/zip/entry-facts.ts';
 import { type DirectoryPlace, END_AREA_BYTES, readEnd, endedEarly } from '../../lib/zip/end-record.ts';
-import { hasDescriptor, isSameContent, type LocalHeader } from '../../lib/zip/local-header.ts';
+import { hasDescriptor, type LocalHeader } from '../../lib/zip/local-header.ts';
 import {
   type ArchiveLimits,
   countRefusal,
@@ -275,6 +276,6 @@ export function contradiction(header: LocalHeader, { entry, nextOffset }: Listed
   if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
   if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)
     return 'is packed in another way than the directory says';
-  if (!hasDescriptor(header) && !isSameContent(header.content, entry)) return OTHER_CONTENT;
+  if (!hasDescriptor(header) && !isSameContent(header, entry)) return OTHER_CONTENT;
   return header.dataOffset + entry.compressedBytes > nextOffset ? OVERLAPS : null;
 }

@@ -1,13 +1,12 @@
 import { readdirSync, rmSync } from 'node:fs';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
-import { METHODS, type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
+import { type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
+import { type Content, isSameContent, METHODS } from '../../lib/zip/entry-facts.ts';
 import {
-  type Content,
   DESCRIPTOR_AREA_BYTES,
   descriptorBytes,
   hasDescriptor,
-  isSameContent,
   LOCAL_HEADER_BYTES,
   type LocalHeader,
   localHeaderBytes,
@@ -137,7 +136,7 @@ async function takeArriving(
     const header = await headerAt(source);
     const isStreamed = header !== null && hasDescriptor(header);
     if (header === null || (isStreamed && header.compressionMethod !== METHODS.deflated)) return;
-    const expected = isStreamed ? null : header.content;
+    const expected = isStreamed ? null : header;
     const sizeBytes = expected?.sizeBytes ?? 0;
     // Only the directory has the mode.
     const verdict = judgeEntry({ ...header, unixMode: 0, sizeBytes });
@@ -235,7 +234,7 @@ async function takeEntry(
   if (outcome !== null) await takeContent(source, header, taken.content.compressedBytes, null);
   if (hasDescriptor(header)) {
     const bytes = await source.atHand(DESCRIPTOR_AREA_BYTES);
-    const lengthBytes = descriptorBytes(bytes, taken.content, header.content);
+    const lengthBytes = descriptorBytes(bytes, taken.content, header);
     if (lengthBytes === null) throw damagedEntry(header.name, OTHER_CONTENT);
     source.take(lengthBytes);
   }

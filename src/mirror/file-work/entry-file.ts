@@ -14,7 +14,7 @@ import { crc32 } from 'node:zlib';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { Inflater } from '../../lib/zip/inflater.ts';
-import { type Content, isSameContent } from '../../lib/zip/local-header.ts';
+import { type Content, isSameContent } from '../../lib/zip/entry-facts.ts';
 import { makingFolder, PERMISSION_BITS } from './trees.ts';
 
 /** A published file that an entry may equal. */

@@ -1,7 +1,8 @@
 import { setImmediate } from 'node:timers/promises';
 import { inflateRawSync } from 'node:zlib';
 
-import { entriesOf, METHODS, type ZipEntry } from '../../lib/zip/directory.ts';
+import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
+import { METHODS } from '../../lib/zip/entry-facts.ts';
 import { END_AREA_BYTES, readEnd, endedEarly, type ReadBytes } from '../../lib/zip/end-record.ts';
 import { LOCAL_HEADER_BYTES, localHeaderBytes } from '../../lib/zip/local-header.ts';
 
