@@ -7,7 +7,7 @@ import { scrub } from '../lib/text/scrub.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { addressHint, mayBeDone, statusError, wrongKind } from '../mirror/upstream/failures.ts';
 import { credentialRefused } from '../mirror/upstream/keyring.ts';
-import { type Answer, type AnswerLimits, readJson } from '../mirror/upstream/answers.ts';
+import { type Answer, readJson } from '../mirror/upstream/answers.ts';
 import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import type { Transport } from '../mirror/upstream/transport.ts';
 
@@ -39,7 +39,7 @@ export async function createRepository(
   } as const;
   try {
     const send = (): Promise<Repository> =>
-      transport.send(request, (answer) => readCreated(answer, repository, transport.limits));
+      transport.send(request, (answer) => readCreated(answer, repository));
     return await send().catch((error: unknown) => {
       // An installation may only know `/repositories`. A missing path created nothing.
       const isMissing = error instanceof MirrorError && error.code === 'service.not_found';
@@ -61,20 +61,20 @@ export async function createRepository(
 const UNWANTED = new Set([400, 409, 413, 415, 422]);
 
 /** Reads the repository that was created. @throws MirrorError for an answer that created nothing */
-async function readCreated(answer: Answer, wanted: NewRepository, limits: AnswerLimits): Promise<Repository> {
+async function readCreated(answer: Answer, wanted: NewRepository): Promise<Repository> {
   const { status } = answer;
   if (status === 200 || status === 201) {
-    const [repository] = readRepositoryRows([await readJson(answer, limits)]).repositories;
+    const [repository] = readRepositoryRows([await readJson(answer)]).repositories;
     if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
     return repository;
   }
-  throw await refusalOf(answer, wanted, limits);
+  throw await refusalOf(answer, wanted);
 }
 
 /** The error for an answer that created nothing. */
-async function refusalOf(answer: Answer, wanted: NewRepository, limits: AnswerLimits): Promise<MirrorError> {
+async function refusalOf(answer: Answer, wanted: NewRepository): Promise<MirrorError> {
   const { status, url } = answer;
-  const refusal = await readRefusal(answer, limits);
+  const refusal = await readRefusal(answer);
   if (status === 404 || status === 405) {
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
     return new MirrorError('service.not_found', message, { hint: addressHint(url) });
@@ -97,12 +97,9 @@ async function refusalOf(answer: Answer, wanted: NewRepository, limits: AnswerLi
 }
 
 /** Reads the service's reason for a refusal; null if it gives no reason. */
-async function readRefusal(
-  answer: Answer,
-  limits: AnswerLimits,
-): Promise<z.output<typeof errorSchema>['error'] | null> {
+async function readRefusal(answer: Answer): Promise<z.output<typeof errorSchema>['error'] | null> {
   try {
-    return errorSchema.parse(await readJson(answer, limits)).error;
+    return errorSchema.parse(await readJson(answer)).error;
   } catch {
     return null;
   }

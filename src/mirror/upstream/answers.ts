@@ -50,17 +50,19 @@ export function cachedSentence(cached: Cached, nowMs: number): string {
 export interface Answer extends WireAnswer {
   /** Null if the service itself gave it, according to its headers. */
   readonly cached: Cached | null;
+  readonly patience: Patience;
 }
 
-/** Limits of the bodies of answers. */
-export interface AnswerLimits {
-  /** Greatest answer in JSON, in bytes after decoding. */
-  readonly maxAnswerBytes: number;
+/** How long the bytes of an answer are waited for. */
+export interface Patience {
   /** An answer is abandoned after this long without a byte, in milliseconds. */
   readonly timeoutMs: number;
   /** Called when bytes of an answer arrived. */
   readonly onProgress?: () => void;
 }
+
+/** Greatest answer in JSON, in bytes after decoding; pages of a list count one by one. */
+const MAX_JSON_BYTES = 256 * 1024 * 1024;
 
 /**
  * The limits on slow bodies. `timeoutMs` alone would let one byte at a time keep a pass busy for ever. So JSON has this
@@ -86,11 +88,11 @@ export interface BodyBounds {
  * @throws MirrorError as the limits say; errors of the stream
  */
 export async function* readBody(
-  answer: Pick<Answer, 'body'>,
-  { timeoutMs, onProgress }: Pick<AnswerLimits, 'timeoutMs' | 'onProgress'>,
+  answer: Pick<Answer, 'body' | 'patience'>,
   { maxBytes, leastBytes, tooLarge, tooSlow }: BodyBounds,
   beforeBytes = 0,
 ): AsyncGenerator<Uint8Array, void, void> {
+  const { timeoutMs, onProgress } = answer.patience;
   const periodMs = timeoutMs * TIMEOUTS_IN_ALL;
   let sizeBytes = beforeBytes;
   let [waitedMs, cameBytes] = [0, 0];
@@ -112,8 +114,8 @@ export async function* readBody(
  * Reads a JSON answer.
  * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; as {@link readBytes}
  */
-export async function readJson(answer: Answer, limits: AnswerLimits): Promise<unknown> {
-  return parseJson(answer, await readBytes(answer, limits));
+export async function readJson(answer: Answer): Promise<unknown> {
+  return parseJson(answer, await readBytes(answer));
 }
 
 /** Parses an answer. @throws MirrorError `service.wrong_kind` */
@@ -127,26 +129,25 @@ export function parseJson(answer: Answer, bytes: Buffer): unknown {
 }
 
 /** Reads an answer in JSON. @throws MirrorError `service.answer_too_large`, `service.timeout`; Error if it breaks off */
-export async function readBytes(answer: Answer, limits: AnswerLimits): Promise<Buffer> {
+export async function readBytes(answer: Answer): Promise<Buffer> {
   const { headers, url } = answer;
-  const { maxAnswerBytes: maxBytes } = limits;
-  if ((announcedBytes(headers) ?? 0) > maxBytes) throw tooLarge(url, maxBytes);
+  if ((announcedBytes(headers) ?? 0) > MAX_JSON_BYTES) throw tooLarge(url);
   const bounds = {
-    maxBytes,
+    maxBytes: MAX_JSON_BYTES,
     leastBytes: Number.POSITIVE_INFINITY,
-    tooLarge: () => tooLarge(url, maxBytes),
+    tooLarge: () => tooLarge(url),
     tooSlow: (durationMs: number) => tooSlow(url, durationMs),
   };
   const pieces: Buffer[] = [];
   // The memory of a piece is used again for the next one.
-  for await (const piece of readBody(answer, limits, bounds)) pieces.push(Buffer.from(piece));
+  for await (const piece of readBody(answer, bounds)) pieces.push(Buffer.from(piece));
   return Buffer.concat(pieces);
 }
 
-function tooLarge({ origin, pathname }: URL, maxBytes: number): MirrorError {
+function tooLarge({ origin, pathname }: URL): MirrorError {
   return new MirrorError(
     'service.answer_too_large',
-    `The answer of ${origin}${pathname} is greater than ${formatSize(maxBytes)}.`,
+    `The answer of ${origin}${pathname} is greater than ${formatSize(MAX_JSON_BYTES)}.`,
     { hint: 'No list of this service should be so large: look at the address in a browser.' },
   );
 }

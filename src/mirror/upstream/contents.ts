@@ -167,13 +167,12 @@ export class Contents {
   /** Downloads the answer for a path. Its destination is kept only if `read` finds the right file there. */
   async #receive<Found extends { readonly kind: string }>(
     target: string,
-    wanted: Omit<DownloadOptions, 'limits' | 'bandwidth' | 'maxBytes'>,
+    wanted: Omit<DownloadOptions, 'bandwidth' | 'maxBytes'>,
     read: (answer: Answer, download: Download) => Promise<Found>,
   ): Promise<Found> {
     const download = new Download({
       ...wanted,
       maxBytes: this.#maxArchiveBytes,
-      limits: this.transport.limits,
       bandwidth: this.#bandwidth,
     });
     let isKept = false;

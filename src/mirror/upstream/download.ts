@@ -5,14 +5,7 @@ import { crc32 } from 'node:zlib';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatDuration, formatSize } from '../../lib/text/units.ts';
-import {
-  type Answer,
-  type AnswerLimits,
-  type BodyBounds,
-  readBody,
-  strongTag,
-  type Cached,
-} from './answers.ts';
+import { type Answer, type BodyBounds, readBody, strongTag, type Cached } from './answers.ts';
 import { announcedBytes, type AnswerHeaders } from './connections.ts';
 import { type Continuation, LEAST_PROGRESS_BYTES, waitFor } from './transport.ts';
 import { START_BYTES } from '../../lib/zip/whole-file.ts';
@@ -104,7 +97,6 @@ export interface DownloadOptions extends DownloadRequest {
   readonly what: 'archive' | 'file';
   /** Greatest size, after decoding. */
   readonly maxBytes: number;
-  readonly limits: AnswerLimits;
   /** Null if it is not limited. */
   readonly bandwidth: Bandwidth | null;
 }
@@ -201,7 +193,7 @@ export class Download implements Continuation {
   }
 
   async #takeBody(answer: Answer, totalBytes: number | null): Promise<void> {
-    const { destination, bandwidth, limits, onArrived, signal } = this.#options;
+    const { destination, bandwidth, onArrived, signal } = this.#options;
     const bounds: BodyBounds = {
       maxBytes: this.#options.maxBytes,
       leastBytes: LEAST_PROGRESS_BYTES,
@@ -209,7 +201,7 @@ export class Download implements Continuation {
       tooSlow: (durationMs) => interrupted(answer, `it hardly moved for ${formatDuration(durationMs)}`),
     };
     try {
-      for await (const piece of readBody(answer, limits, bounds, destination.sizeBytes)) {
+      for await (const piece of readBody(answer, bounds, destination.sizeBytes)) {
         const missingBytes = START_BYTES - this.#start.length;
         if (missingBytes > 0) this.#start = Buffer.concat([this.#start, piece.subarray(0, missingBytes)]);
         await destination.write(piece);

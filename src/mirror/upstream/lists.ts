@@ -13,7 +13,7 @@ import type { Repository } from './listing.ts';
 import type { Transport, TransportRequest } from './transport.ts';
 
 /** The parts of the transport that lists need. */
-export type ListTransport = Pick<Transport, 'address' | 'hasCredential' | 'send' | 'limits'>;
+export type ListTransport = Pick<Transport, 'address' | 'hasCredential' | 'send'>;
 
 /** The request for a list, or a page of one. */
 export type PageRequest = Pick<TransportRequest, 'generation' | 'target' | 'signal'>;
@@ -56,7 +56,7 @@ export async function readPage<Contents>(
     if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
     if (status === 403) throw credentialRefused(request.generation, 403, url);
     if (status !== 200) throw statusError(status, url, undefined);
-    const bytes = await readBytes(answer, transport.limits);
+    const bytes = await readBytes(answer);
     const digest = hash('sha256', bytes, 'base64');
     const isSame = isKnownPlace && digest === known.digest;
     const contents = isSame ? known.contents : understand(answer, parseJson(answer, bytes));

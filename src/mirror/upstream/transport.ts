@@ -4,7 +4,7 @@ import { type Generation, requestHeaders, underOtherName } from '../../lib/api/r
 import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import { type Answer, type AnswerLimits, cachedAnswer } from './answers.ts';
+import { type Answer, cachedAnswer, type Patience } from './answers.ts';
 import { type Connections, createConnections } from './connections.ts';
 import {
   contentsRefused,
@@ -25,11 +25,8 @@ export const RETRIES = {
   maxDelayMs: 30_000,
 };
 
-/** Greatest answer in JSON, after decoding; pages of a list count one by one. */
-const MAX_ANSWER_BYTES = 256 * 1024 * 1024;
-
 /** How requests are made. */
-export interface TransportOptions extends KeyringOptions, Pick<AnswerLimits, 'timeoutMs' | 'onProgress'> {
+export interface TransportOptions extends KeyringOptions, Patience {
   /** The application's address followed by `/api`, without a slash at the end. */
   readonly baseUrl: string;
   /** Most connections for contents; everything else has separate ones, so that a poll never waits for a download. */
@@ -81,7 +78,6 @@ const LIST_CONNECTIONS = 2;
 export class Transport {
   /** The base address, without anything secret, and without a slash at its end. */
   readonly address: string;
-  readonly limits: AnswerLimits;
   readonly #options: TransportOptions;
   readonly #base: URL;
   readonly #keyring: Keyring;
@@ -95,7 +91,6 @@ export class Transport {
     this.#options = options;
     this.#base = new URL(options.baseUrl);
     this.address = options.baseUrl;
-    this.limits = { ...options, maxAnswerBytes: MAX_ANSWER_BYTES };
     this.#keyring = new Keyring(options);
     this.#contents = createConnections(this.#base.origin, timeoutMs, connections);
     this.#lists = createConnections(this.#base.origin, timeoutMs, LIST_CONNECTIONS);
@@ -204,7 +199,8 @@ export class Transport {
       this.#hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
-        return { ...answer, cached: cachedAnswer(answer.headers, Date.now()) };
+        const cached = cachedAnswer(answer.headers, Date.now());
+        return { ...answer, cached, patience: this.#options };
       }
       answer.body.destroy();
       const { location } = answer.headers;

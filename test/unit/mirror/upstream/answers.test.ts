@@ -57,7 +57,7 @@ describe('a body', () => {
 /** Reads a whole body. @param ownMs the reader's time for each piece @returns the number of bytes */
 async function takeAll(body: Readable, bounds: BodyBounds, ownMs = 0, beforeBytes = 0): Promise<number> {
   let sizeBytes = 0;
-  for await (const piece of readBody({ body }, { timeoutMs: 1000 }, bounds, beforeBytes)) {
+  for await (const piece of readBody({ body, patience: { timeoutMs: 1000 } }, bounds, beforeBytes)) {
     sizeBytes += piece.length;
     if (ownMs > 0) await new Promise((resolve) => void setTimeout(resolve, ownMs));
   }

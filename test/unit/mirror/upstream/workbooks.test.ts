@@ -39,7 +39,8 @@ function transportTo(placesNow: () => Places): {
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const place = placesNow().get(href);
     const url = new URL(href);
-    const common = { url, cached: null, headers: {}, body: 'nothing' } as const;
+    const patience = { timeoutMs: 10_000 };
+    const common = { url, cached: null, headers: {}, body: 'nothing', patience } as const;
     if (place === undefined) return { ...common, status: 404 };
     const tag = place.etag === undefined ? {} : { etag: place.etag };
     if (place.etag !== undefined && headers?.['if-none-match'] === place.etag) {
@@ -58,7 +59,6 @@ function transportTo(placesNow: () => Places): {
       asked.push({ href, status: answer.status });
       return consume({ ...answer, body: Readable.from(answer.status === 304 ? [] : [Buffer.from(body)]) });
     },
-    limits: { maxAnswerBytes: 1e9, timeoutMs: 10_000 },
   };
   return { transport, asked };
 }
