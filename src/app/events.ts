@@ -1,12 +1,12 @@
 import type { EventFailure, PassEventFields } from '../mirror/pass/events.ts';
-import type { CredentialKind } from '../mirror/upstream/keyring.ts';
+import type { KeyEvents } from '../mirror/upstream/keyring.ts';
 
 /**
  * Everything that the program reports while it works: events of passes and of the rest of the daemon. The set is closed;
  * the log uses the same names. `target` is `<repository>/<branch>` as below `mirror/`. Durations in milliseconds, times in
  * milliseconds since the epoch.
  */
-export interface EventFields extends PassEventFields {
+export interface EventFields extends PassEventFields, KeyEvents {
   'daemon.started': {
     version: string;
     directory: string;
@@ -22,10 +22,6 @@ export interface EventFields extends PassEventFields {
   'publish.fallback': { directory: string; limit: string };
   /** `fromBytes`: position at which a download continues; 0 if it starts over. */
   'service.retry': EventFailure & { delayMs: number; fromBytes: number };
-  /** The service refuses all keys of the setting. */
-  'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
-  /** `key`: the position of the accepted key in the setting, counted from 1. */
-  'credentials.accepted': { credential: CredentialKind; key: number };
   'settings.reloaded': { changed: readonly string[] };
   'settings.refused': EventFailure;
   'settings.restart_needed': { settings: readonly string[] };

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from 'node:util';
 import { Places } from '../lib/concurrency/concurrency.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import type { ReferenceMemory } from '../mirror/upstream/contents.ts';
-import type { KeyChange, KeyMemory } from '../mirror/upstream/keyring.ts';
+import type { KeyMemory } from '../mirror/upstream/keyring.ts';
 import { type PauseMemory, Transport } from '../mirror/upstream/transport.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
-import type { EventSink, MirrorEvent } from './events.ts';
+import type { EventSink } from './events.ts';
 import type { State } from '../mirror/state/state.ts';
 
 /** The known facts about one installation of the service; they outlive the process if there is a state to store them in. */
@@ -54,8 +54,8 @@ export function openTransport(
     keys: (generation) => (generation === 'current' ? service.apiKey : service.apiToken)?.revealAll() ?? [],
     keyMemory: memory,
     reportFirstAccept,
-    onKeyChange: (change) => {
-      emit(eventOf(change));
+    onKeyEvent: (event) => {
+      emit(event);
       onWarning?.();
     },
     timeoutMs: service.timeout,
@@ -66,13 +66,6 @@ export function openTransport(
     onRetry: (error, delayMs, fromBytes) =>
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
-}
-
-function eventOf(change: KeyChange): MirrorEvent {
-  const credential = change.generation === 'current' ? 'apiKey' : 'apiToken';
-  return change.kind === 'accepted'
-    ? { name: 'credentials.accepted', credential, key: change.key }
-    : { name: 'credentials.refused', credential, nextAttemptAtMs: change.nextAttemptAtMs };
 }
 
 /** The stored facts about the installation at an address; empty if the state is about another one. */

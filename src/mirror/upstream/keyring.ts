@@ -8,7 +8,7 @@ import { type BackOffPolicy, backOffDelayMs, MAX_RETRY_AFTER_MS } from '../../li
 import { utcTime } from '../../lib/text/humanize.ts';
 
 /** The two generations of the service's API, each with its own credential. */
-export type CredentialKind = 'apiKey' | 'apiToken';
+type CredentialKind = 'apiKey' | 'apiToken';
 
 const CREDENTIALS = {
   current: { kind: 'apiKey', name: 'personal API key of the current API' },
@@ -58,19 +58,18 @@ export interface KeyMemory {
   accepted?: Map<Generation, string>;
 }
 
+/** The facts of the events about keys, by their names. */
+export interface KeyEvents {
+  /** The service refuses all keys of the setting. Milliseconds since the epoch. */
+  'credentials.refused': { credential: CredentialKind; nextAttemptAtMs: number };
+  /** `key`: the position of the accepted key in the setting, counted from 1; those before it are refused. */
+  'credentials.accepted': { credential: CredentialKind; key: number };
+}
+
 /** The service accepts a key, or refuses all keys of a generation. */
-export type KeyChange = { readonly generation: Generation } & (
-  | {
-      readonly kind: 'accepted';
-      /** The number of the key, from 1; those before it are refused. */
-      readonly key: number;
-    }
-  | {
-      readonly kind: 'refused';
-      /** In milliseconds since the epoch. */
-      readonly nextAttemptAtMs: number;
-    }
-);
+export type KeyEvent = {
+  [Name in keyof KeyEvents]: { readonly name: Name } & Readonly<KeyEvents[Name]>;
+}[keyof KeyEvents];
 
 export interface KeyringOptions {
   /** Returns the present keys of a generation in order; none if none is configured. */
@@ -78,7 +77,7 @@ export interface KeyringOptions {
   /** Read before each poll, written when the service refuses or accepts keys. */
   readonly keyMemory: KeyMemory;
   /** Called when another key works than before, and when all are refused; not for every request. */
-  readonly onKeyChange?: (change: KeyChange) => void;
+  readonly onKeyEvent?: (event: KeyEvent) => void;
   /** Whether that is also called when the first key works, with nothing known before. */
   readonly reportFirstAccept?: boolean;
 }
@@ -166,7 +165,7 @@ export class Keyring {
     if (number === 0) return;
     for (const each of refused) this.#refused[generation].add(each);
     this.#refused[generation].delete(key);
-    const { keyMemory, onKeyChange, reportFirstAccept = false } = this.#options;
+    const { keyMemory, onKeyEvent, reportFirstAccept = false } = this.#options;
     const wereRefused = keyMemory.refused?.generation === generation;
     if (wereRefused) keyMemory.refused = null;
     const accepted = (keyMemory.accepted ??= new Map<Generation, string>());
@@ -176,7 +175,7 @@ export class Keyring {
     // The first key is expected to work.
     const isExpected = before === undefined && number === 1 && !reportFirstAccept;
     if (wereRefused || (before !== now && !isExpected))
-      onKeyChange?.({ kind: 'accepted', generation, key: number });
+      onKeyEvent?.({ name: 'credentials.accepted', credential: CREDENTIALS[generation].kind, key: number });
   }
 
   /** Notes that the service refused all keys of a generation: they wait from now on. Returns the error. */
@@ -211,6 +210,7 @@ export class Keyring {
     if (refused === this.#reported) return;
     this.#reported = refused;
     const { generation, untilMs } = refused;
-    this.#options.onKeyChange?.({ kind: 'refused', generation, nextAttemptAtMs: untilMs });
+    const credential = CREDENTIALS[generation].kind;
+    this.#options.onKeyEvent?.({ name: 'credentials.refused', credential, nextAttemptAtMs: untilMs });
   }
 }

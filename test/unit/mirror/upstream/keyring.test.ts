@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import {
   isWaiting,
-  type KeyChange,
+  type KeyEvent,
   type KeyMemory,
   Keyring,
   nextRefusal,
@@ -58,14 +58,14 @@ describe('a keyring', () => {
   function keyring(
     keys: readonly string[],
     keyMemory: KeyMemory = {},
-  ): { ring: Keyring; changes: KeyChange[] } {
-    const changes: KeyChange[] = [];
+  ): { ring: Keyring; events: KeyEvent[] } {
+    const events: KeyEvent[] = [];
     const ring = new Keyring({
       keys: (generation) => (generation === 'current' ? keys : []),
       keyMemory,
-      onKeyChange: (change) => changes.push(change),
+      onKeyEvent: (event) => events.push(event),
     });
-    return { ring, changes };
+    return { ring, events };
   }
 
   it('gives the keys in order, refused ones last', () => {
@@ -78,19 +78,19 @@ describe('a keyring', () => {
   });
 
   it('reports a replacement key once, and the first one never', () => {
-    const { ring, changes } = keyring(['a', 'b']);
+    const { ring, events } = keyring(['a', 'b']);
     ring.accept('current', 'a', []);
     for (let times = 0; times < 3; times += 1) ring.accept('current', 'b', ['a']);
-    expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
+    expect(events).toEqual([{ name: 'credentials.accepted', credential: 'apiKey', key: 2 }]);
   });
 
   it('reports the same key again after a refusal of one before it', () => {
     const keys = ['old'];
-    const { ring, changes } = keyring(keys);
+    const { ring, events } = keyring(keys);
     ring.accept('current', 'old', []);
     keys.unshift('mistyped');
     ring.accept('current', 'old', ['mistyped']);
-    expect(changes).toEqual([{ kind: 'accepted', generation: 'current', key: 2 }]);
+    expect(events).toEqual([{ name: 'credentials.accepted', credential: 'apiKey', key: 2 }]);
   });
 
   it('lets refused keys in any order wait until one changes or a person asks', () => {
@@ -103,7 +103,7 @@ describe('a keyring', () => {
     keyring(['a'], keyMemory).ring.admit(false);
     const other = keyring(['b', 'a'], keyMemory);
     expect(() => other.ring.admit(false)).toThrow('which is tried again after 2');
-    expect(other.changes).toMatchObject([{ kind: 'refused', generation: 'current' }]);
+    expect(other.events).toMatchObject([{ name: 'credentials.refused', credential: 'apiKey' }]);
   });
 
   it('stores no key itself, and lists every seen key for redaction', () => {
