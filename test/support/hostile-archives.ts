@@ -213,7 +213,7 @@ const overlaps: readonly Case[] = [
   [
     'entries of one content, under other names',
     [{ name: 'k0', data: TEXT, method: 8 }, sharing('k1'), sharing('k2')],
-    'k0',
+    'k1',
   ],
   ['an entry within another', withInner(), 'outer'],
   [

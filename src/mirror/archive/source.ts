@@ -190,12 +190,15 @@ export class KeptBytes implements Source {
   }
 }
 
+/** The directory's name for messages. */
+const DIRECTORY = "the archive's directory";
+
 /** An accepted entry. */
 export interface ListedEntry {
   readonly entry: ZipEntry;
   readonly verdict: Exclude<EntryVerdict, { kind: 'refuse' }>;
-  /** The start of its successor, the next entry or the directory. */
-  readonly nextOffset: number;
+  /** The start of its successor, the next entry or the directory, and its name for messages. */
+  readonly next: { readonly offset: number; readonly name: string };
 }
 
 /**
@@ -213,7 +216,8 @@ export function listEntries(
   const end = readEnd(kept.read(kept.sizeBytes - tailBytes, tailBytes), kept.sizeBytes);
   if (end.isMultiDisk) refuse({ message: 'The archive is one part of several.' });
   if (end.entryCount > limits.maxEntries) refuse(countRefusal(`has ${end.entryCount} entries`, limits));
-  if (lastTaken !== null && end.offset < kept.startBytes) throw damagedEntry(lastTaken, OVERLAPS);
+  if (lastTaken !== null && end.offset < kept.startBytes)
+    throw damagedEntry(lastTaken, `overlaps ${DIRECTORY}`);
   const refusals = new Refusals();
   const judged = judgeEntries(kept, end, limits, refusals);
   const verdicts = judged.map(({ verdict }) => verdict);
@@ -222,7 +226,7 @@ export function listEntries(
   return inOrder(judged, end.offset);
 }
 
-type JudgedEntry = Omit<ListedEntry, 'nextOffset'>;
+type JudgedEntry = Omit<ListedEntry, 'next'>;
 
 /** Judges each entry alone, and all sums. @param refusals collects the refusals @throws ZipFault; Error of the disk */
 function judgeEntries(
@@ -259,23 +263,21 @@ function inOrder(judged: readonly JudgedEntry[], directoryOffset: number): reado
   if (start > 0) throw damaged('The archive does not start with an entry: something is before it.');
   const last = sorted.at(-1)?.entry;
   if (last !== undefined && last.headerOffset >= directoryOffset) throw misplaced(last.name);
-  return sorted.map(({ entry, verdict }, index) => ({
-    entry,
-    verdict,
-    nextOffset: sorted[index + 1]?.entry.headerOffset ?? directoryOffset,
-  }));
+  return sorted.map(({ entry, verdict }, index) => {
+    const following = sorted[index + 1]?.entry;
+    const name = following === undefined ? DIRECTORY : quoted(following.name);
+    return { entry, verdict, next: { offset: following?.headerOffset ?? directoryOffset, name } };
+  });
 }
-
-const OVERLAPS = 'overlaps what follows it';
 
 /** The fault of an entry whose content, header or descriptor contradicts the directory. */
 export const OTHER_CONTENT = 'has another size or CRC-32 at its content than in the directory';
 
 /** The contradiction between a local header and the directory, to follow the entry's name; null for none. */
-export function contradiction(header: LocalHeader, { entry, nextOffset }: ListedEntry): string | null {
+export function contradiction(header: LocalHeader, { entry, next }: ListedEntry): string | null {
   if (header.nameBytes !== entry.nameBytes) return `has another name, ${quoted(header.name)}, at its content`;
   if (header.compressionMethod !== entry.compressionMethod || (header.flags & ENCRYPTION_FLAGS) !== 0)
     return 'is packed in another way than the directory says';
   if (!hasDescriptor(header) && !isSameContent(header, entry)) return OTHER_CONTENT;
-  return header.dataOffset + entry.compressedBytes > nextOffset ? OVERLAPS : null;
+  return header.dataOffset + entry.compressedBytes > next.offset ? `overlaps ${next.name}` : null;
 }

@@ -170,7 +170,7 @@ async function takeListed(
   const dropped: string[] = [];
   const lastTaken = [...arrived.values()].at(-1)?.header.name ?? null;
   for (const listed of listEntries(kept, options.limits, lastTaken)) {
-    const { entry, verdict, nextOffset } = listed;
+    const { entry, verdict, next } = listed;
     const came = arrived.get(entry.headerOffset);
     const header = came?.header ?? (await keptHeader(kept, entry));
     const fault = contradiction(header, listed);
@@ -179,7 +179,7 @@ async function takeListed(
     const expected = { header, expected: entry, path, mostBytes: entry.sizeBytes };
     const taken = came ?? (await takeEntry(kept, expected, known, options));
     if (!isSameContent(taken.content, entry)) throw damagedEntry(entry.name, OTHER_CONTENT);
-    if (taken.endOffset !== nextOffset)
+    if (taken.endOffset !== next.offset)
       throw damagedEntry(entry.name, 'is followed by bytes that belong to no entry');
     const content = await taken.outcome;
     if (path !== null) {
