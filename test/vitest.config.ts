@@ -3,13 +3,19 @@ import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
 
+/** Notes which changes of the sources a test comes to, where test/mutation asks for it. */
+const MUTATION =
+  process.env['MUTATION_ROOT'] === undefined ? [] : [join(import.meta.dirname, 'mutation/setup.ts')];
+
 const SETUP = [
   // Where a law is to be tried with the same inputs every time: PROPERTY_SEED.
   'support/property-seed.ts',
   'support/poison-pieces.ts',
   'support/quick-retries.ts',
   'support/quick-disk.ts',
-].map((file) => join(import.meta.dirname, file));
+]
+  .map((file) => join(import.meta.dirname, file))
+  .concat(MUTATION);
 
 /** Vitest itself leaves one processor out, so that on two of them one file would run at a time while much of it waits. */
 const WORKERS = '100%';
@@ -78,6 +84,7 @@ export default defineConfig({
           maxWorkers: WORKERS,
           globalSetup: BUILT,
           include: ['e2e/**/*.test.ts'],
+          setupFiles: MUTATION,
           testTimeout: 180_000,
         },
       },

@@ -1,15 +1,17 @@
 import { spawnSync } from 'node:child_process';
 import { cpSync, globSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
 import { randomOf, shuffled } from '../support/sweep.ts';
-import { type Mutation, mutated, mutationsOf } from './mutations.ts';
+import { type Mutation, mutated, mutationsOf, switched } from './mutations.ts';
+import { Stage } from './stage.ts';
 
 /**
- * Changes operators and conditions of the sources, one at a time, at random places chosen by a seed. Runs the tests of each file, and lists the
- * changes that no test noticed. Works on a copy below TMPDIR.
+ * Changes operators and conditions of the sources, one at a time, at random places chosen by a seed. Runs the tests that execute each place, and
+ * lists the changes that no test noticed. All changes are in one copy of the sources, below TMPDIR, each behind a switch, so that the sources
+ * are transformed, bundled and loaded only once.
  */
 
 const USAGE = `Usage: npm run test:mutation -- [options]
@@ -46,44 +48,37 @@ function describePlace({ file, mutation }: Place): string {
   return `${file}:${line}  ${lineOf(source)}  ->  ${lineOf(mutated(source, mutation))}`;
 }
 
-const VITEST = join(ROOT, 'node_modules/.bin/vitest');
-const OPTIONS = '--run --config test/vitest.config.ts --bail 1 --passWithNoTests --reporter dot'.split(' ');
-const PROJECTS = ['unit*', 'integration', 'long'].flatMap((name) => ['--project', name]);
-/** A change that makes tests run without end is noticed, too. */
-const TIMEOUT_MS = 10 * 60_000;
-
-/** Runs tests of the copy. @returns the first test that fails, or null if all pass */
-function firstFailure(copy: string, args: readonly string[]): string | null {
-  const { status, stderr } = spawnSync(VITEST, [...args, ...OPTIONS, ...PROJECTS], {
-    cwd: copy,
-    timeout: TIMEOUT_MS,
-    killSignal: 'SIGKILL',
-    encoding: 'utf8',
-    env: { ...process.env, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' },
+/** The source of the switch of a file, which also notes the changes that are reached. */
+function switchOf(file: string): string {
+  return `
+function mutationIsOn(id) {
+  const state = (globalThis.mutation ??= {
+    on: Number(process.env.MUTATION), file: process.env.MUTATION_HIT_FILE, seen: new Set(), calls: 0
   });
-  if (status === 0) return null;
-  return /FAIL +(.*)/.exec(stderr)?.[1] ?? `no test, but vitest ended with ${status}`;
-}
-
-/** The test that notices a change: one of its folder, or else one that imports the file; null if none does. */
-function noticedBy(copy: string, { file, mutation }: Place): string | null {
-  const path = join(copy, file);
-  const source = readFileSync(path, 'utf8');
-  writeFileSync(path, mutated(source, mutation));
-  try {
-    const folder = `${dirname(file).replace(/^src\//, '')}/`;
-    return firstFailure(copy, ['run', folder]) ?? firstFailure(copy, ['related', file]);
-  } finally {
-    writeFileSync(path, source);
+  if (state.file !== undefined && !state.seen.has(id)) {
+    state.seen.add(id);
+    try { process.getBuiltinModule('node:fs').appendFileSync(state.file, id + ' ${file}\\n'); } catch {}
   }
+  if (state.on !== id) return false;
+  if (++state.calls > 20_000_000) throw new Error('the change makes it run without end');
+  return true;
+}
+`;
 }
 
-function copyProject(): string {
+/** A copy of the project with these changes, numbered by their index. */
+function copyProject(places: readonly Place[]): string {
   const copy = mkdtempSync(join(tmpdir(), 'workbook-mirror-mutation-'));
   process.once('exit', () => rmSync(copy, { recursive: true, force: true }));
   const { stdout } = spawnSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' });
   for (const file of stdout.split('\0').filter((name) => name !== ''))
     cpSync(join(ROOT, file), join(copy, file));
+  for (const file of new Set(places.map((place) => place.file))) {
+    const here = [...places.entries()].filter(([, place]) => place.file === file);
+    const source = readFileSync(join(ROOT, file), 'utf8');
+    const mutations = new Map(here.map(([id, { mutation }]) => [id + 1, mutation]));
+    writeFileSync(join(copy, file), switched(source, mutations, 'mutationIsOn') + switchOf(file));
+  }
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   return copy;
 }
@@ -107,14 +102,22 @@ if ([count, seed].some((value) => Number.isNaN(value))) {
 const existing = allPlaces(values.only);
 const chosen = shuffled(existing, randomOf(seed ?? 1)).slice(0, count);
 say(`${existing.length} places exist, ${chosen.length} are tried, seed ${seed}`);
-const copy = copyProject();
+const copy = copyProject(chosen);
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
-const survivors: string[] = [];
-for (const place of chosen) {
-  const text = describePlace(place);
-  const by = noticedBy(copy, place);
-  if (by === null) survivors.push(text);
-  say(by === null ? `survived ${text}` : `noticed ${text}  by ${by}`);
+Object.assign(process.env, { MUTATION_ROOT: copy, PROPERTY_SEED: '1', NO_COLOR: '1', FORCE_COLOR: '0' });
+/** The cheapest tests come first: others only get the changes that these do not notice. */
+let left = chosen.map((place, index) => ({ id: index + 1, file: place.file, text: describePlace(place) }));
+for (const projects of [['unit', 'unit-mocking'], ['integration', 'long'], ['e2e']]) {
+  const stage = await Stage.open(copy, projects);
+  say(`${projects.join(', ')}: ${stage.describe()}`);
+  const passed: typeof left = [];
+  for (const place of left) {
+    const by = await stage.noticedBy(place.id, place.file);
+    if (by === null) passed.push(place);
+    else say(`noticed ${place.id} ${place.text}  by ${by}`);
+  }
+  left = passed;
+  await stage.close();
 }
-say(`${chosen.length} tried, ${chosen.length - survivors.length} noticed, ${survivors.length} survived`);
-for (const text of survivors) say(`  ${text}`);
+say(`${chosen.length} tried, ${chosen.length - left.length} noticed, ${left.length} survived`);
+for (const { id, text } of left) say(`  ${id} ${text}`);

@@ -1,10 +1,16 @@
 import { parseAst } from 'rolldown/parseAst';
 
-/** One change of one operator or condition: the text replaces the characters from the start up to the end, which is exclusive. */
-export interface Mutation {
+/** A range of characters; the end is exclusive. */
+interface Range {
   readonly start: number;
   readonly end: number;
+}
+
+/** One change of one operator or condition: the text replaces the characters. */
+export interface Mutation extends Range {
   readonly text: string;
+  /** The expression that has the operator or condition. */
+  readonly whole: Range;
 }
 
 const OTHER_OPERATORS: Readonly<Record<string, string>> = {
@@ -23,10 +29,8 @@ const OTHER_OPERATORS: Readonly<Record<string, string>> = {
   '||': '&&',
 };
 
-interface Node {
+interface Node extends Range {
   readonly type: string;
-  readonly start: number;
-  readonly end: number;
   readonly [field: string]: unknown;
 }
 
@@ -37,6 +41,26 @@ function isNode(value: unknown): value is Node {
 /** The source with a change made. */
 export function mutated(source: string, { start, end, text }: Mutation): string {
   return source.slice(0, start) + text + source.slice(end);
+}
+
+/**
+ * The source with all these changes, each made only if the function `name` returns true for its number, so that one set of transformed and
+ * bundled files serves all.
+ */
+export function switched(source: string, mutations: ReadonlyMap<number, Mutation>, name: string): string {
+  const inserted = [...mutations].flatMap(([id, mutation]) => {
+    const { start, end } = mutation.whole;
+    const text = mutated(source, mutation).slice(start, end - source.length || undefined);
+    return [
+      { at: start, length: end - start, text: `(${name}(${id})?(${text}):(` },
+      { at: end, length: 0, text: '))' },
+    ];
+  });
+  let result = source;
+  // Insert from the last to the first. Of those with the same start, the outer one is inserted last and so comes first.
+  for (const { at, text } of inserted.sort((a, b) => b.at - a.at || a.length - b.length))
+    result = result.slice(0, at) + text + result.slice(at);
+  return result;
 }
 
 /** Lists the operators and conditions of a module, each with its replacement. @throws Error if it cannot be parsed */
@@ -58,7 +82,9 @@ function mutationsAt(node: Node, source: string): Mutation[] {
       return operatorOf(node, source);
     }
     case 'UnaryExpression': {
-      return node['operator'] === '!' ? [{ start: node.start, end: node.start + 1, text: '' }] : [];
+      return node['operator'] === '!'
+        ? [{ start: node.start, end: node.start + 1, text: '', whole: node }]
+        : [];
     }
     case 'IfStatement':
     case 'WhileStatement':
@@ -71,7 +97,8 @@ function mutationsAt(node: Node, source: string): Mutation[] {
   }
 }
 
-function operatorOf({ operator, left, right }: Node, source: string): Mutation[] {
+function operatorOf(whole: Node, source: string): Mutation[] {
+  const { operator, left, right } = whole;
   const text = OTHER_OPERATORS[String(operator)];
   // The + of texts is left alone: without it, nothing works.
   if (
@@ -81,12 +108,13 @@ function operatorOf({ operator, left, right }: Node, source: string): Mutation[]
     return [];
   const start = source.indexOf(String(operator), (left as Node).end);
   if (start < 0 || start >= (right as Node).start) throw new Error(`no ${String(operator)} at ${start}`);
-  return [{ start, end: start + String(operator).length, text }];
+  return [{ start, end: start + String(operator).length, text, whole }];
 }
 
 /** A condition is not negated if its operator is a place already. */
-function negated({ type, operator, start, end }: Node, source: string): Mutation[] {
+function negated(whole: Node, source: string): Mutation[] {
+  const { type, operator, start, end } = whole;
   const hasOwnPlace =
     (type === 'BinaryExpression' && String(operator) in OTHER_OPERATORS) || type === 'UnaryExpression';
-  return hasOwnPlace ? [] : [{ start, end, text: `!(${source.slice(start, end)})` }];
+  return hasOwnPlace ? [] : [{ start, end, text: `!(${source.slice(start, end)})`, whole }];
 }
