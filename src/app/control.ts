@@ -57,7 +57,6 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 /**
  * Sends a task to the daemon of a directory. If the daemon restarts before it has replied, the task is sent again,
  * unless it changes something.
- * @returns null if no daemon listens
  * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable or does not return; `pass.abandoned`
  *   if `signal` fires
  */
@@ -66,7 +65,7 @@ export async function askDaemon<Name extends TaskName>(
   name: Name,
   wish: TaskRequest<Name>,
   { signal, ...listeners }: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
-): Promise<{ readonly result: TaskResult<Name> } | null> {
+): Promise<TaskResult<Name>> {
   const { kind } = TASKS[name];
   let backUntilMs: number | null = null;
   for (;;) {
@@ -75,7 +74,9 @@ export async function askDaemon<Name extends TaskName>(
         const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
         return resultIn<TaskResult<Name>>(layout, response, listeners);
       });
-      if (reply !== null || backUntilMs === null) return reply ?? null;
+      if (reply !== null) return reply.result;
+      if (backUntilMs === null)
+        throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
     } catch (error) {
       if (signal.aborted) throw interrupted(kind !== 'read', error);
       if (error instanceof MirrorError) throw error;

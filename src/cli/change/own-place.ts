@@ -11,6 +11,7 @@ import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { tellShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
+import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import type { Trigger } from '../../mirror/pass/events.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
@@ -37,6 +38,14 @@ function readNow<T>(read: () => T): () => T {
       throw error;
     };
   }
+}
+
+/** This process as the place for the tasks of a command. Root becomes the owner of the directory. */
+export async function placeOf(command: Command): Promise<TaskPlace> {
+  const settings = ownSettings(command);
+  const { directory } = settingsOf(command, []).settings;
+  if (directory !== undefined) await becomeOwnerOf(directory);
+  return ownPlace(settings);
 }
 
 /** This process as the place for tasks. Each task opens the directory itself. */

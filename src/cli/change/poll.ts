@@ -53,9 +53,9 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
 export async function askForPasses(runners: readonly TaskRunner[], names: readonly string[], wait: boolean) {
   const targets = names.length === 0 ? undefined : names;
   const asked = await Promise.allSettled(
-    runners.map(async ({ isDaemon, shardIndex, run }) => ({
-      shardIndex,
-      ...(await run('poll', { wait: wait || !isDaemon, targets })),
+    runners.map(async (runner) => ({
+      shardIndex: runner.shardIndex,
+      ...(await runner.run('poll', { wait: wait || !runner.isDaemon, targets })),
     })),
   );
   return asked.map((each) => {

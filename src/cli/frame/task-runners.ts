@@ -2,9 +2,7 @@ import type { Command } from 'commander';
 
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
-import type { TaskWork } from '../../app/tasks/task.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
-import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
@@ -14,12 +12,47 @@ import { createLiveLine } from './live-line.ts';
 import { tell, tellEvent } from './output.ts';
 
 /** A process that does tasks for a command: a daemon, or this one. */
-export interface TaskRunner {
+export class TaskRunner {
   readonly isDaemon: boolean;
   /** The index of the instance; null for a single instance. */
   readonly shardIndex: number | null;
-  /** Does a task. A signal ends the wait for it. @throws MirrorError those of the task, `daemon.absent`, `pass.abandoned` */
-  readonly run: <Name extends TaskName>(name: Name, wish: TaskRequest<Name>) => Promise<TaskResult<Name>>;
+  readonly #command: Command;
+  readonly #layout: DirectoryLayout | null;
+
+  /** @param layout of the directory of the daemon; null for this process */
+  constructor(command: Command, layout: DirectoryLayout | null = null) {
+    this.isDaemon = layout !== null;
+    this.shardIndex = layout?.shardIndex ?? null;
+    this.#command = command;
+    this.#layout = layout;
+  }
+
+  /**
+   * Does a task, shows its progress, and ends the wait for it on a signal. A task that only reads also ends when its terminal is closed.
+   * @throws MirrorError those of the task, `daemon.absent`, `pass.abandoned`
+   */
+  async run<Name extends TaskName>(name: Name, wish: TaskRequest<Name>): Promise<TaskResult<Name>> {
+    const isRead = TASKS[name].kind === 'read';
+    const layout = this.#layout;
+    const place = layout ?? (await (await import('../change/own-place.ts')).placeOf(this.#command));
+    // This process shows the events of its own pass elsewhere.
+    const pass = layout === null || isRead ? null : (await import('../change/progress.ts')).progressOf([]);
+    const line = createLiveLine();
+    const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
+    const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
+    try {
+      return await untilStopped(
+        (signal) =>
+          'makePass' in place
+            ? runTask(name, { ...place, signal, ...progress }, wish)
+            : askDaemon(place, name, wish, { signal, ...progress }),
+        { names },
+      );
+    } finally {
+      line.clear();
+      pass?.close();
+    }
+  }
 }
 
 /** Settings that choose the daemon. */
@@ -34,7 +67,7 @@ const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
   const isOwn = isReading && flagsNotOfDaemon(command).length > 0;
   const daemons = isOwn ? [] : await daemonsOf(command, isReading && canAskService(command));
-  if (daemons.length === 0) return [ownRunner(command)];
+  if (daemons.length === 0) return [new TaskRunner(command)];
   warnOfFlags(command);
   return daemons;
 }
@@ -72,7 +105,7 @@ export async function runOnce<Name extends TaskName>(
   name: Name,
   wish: TaskRequest<Name>,
 ): Promise<TaskResult<Name>> {
-  const [first = ownRunner(command)] = await taskRunners(command, TASKS[name].kind === 'read');
+  const [first = new TaskRunner(command)] = await taskRunners(command, TASKS[name].kind === 'read');
   return first.run(name, wish);
 }
 
@@ -95,59 +128,7 @@ export async function daemonsOf(command: Command, withoutRefusing = false): Prom
       }),
     ),
   );
-  return layouts.filter((_, index) => areListening[index]).map(daemonAt);
-}
-
-function daemonAt(layout: DirectoryLayout): TaskRunner {
-  return {
-    isDaemon: true,
-    shardIndex: layout.shardIndex,
-    run: <Name extends TaskName>(name: Name, wish: TaskRequest<Name>) =>
-      reporting(name, true, async (work): Promise<TaskResult<Name>> => {
-        const reply = await askDaemon(layout, name, wish, work);
-        if (reply !== null) return reply.result;
-        throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
-      }),
-  };
-}
-
-/** This process, which becomes the owner of the directory if root started it. */
-export function ownRunner(command: Command): TaskRunner {
-  return {
-    isDaemon: false,
-    shardIndex: null,
-    run: async <Name extends TaskName>(name: Name, wish: TaskRequest<Name>): Promise<TaskResult<Name>> => {
-      const { ownPlace, ownSettings } = await import('../change/own-place.ts');
-      const settings = ownSettings(command);
-      const { directory } = settingsOf(command, []).settings;
-      if (directory !== undefined) await becomeOwnerOf(directory);
-      return reporting<TaskResult<Name>>(name, false, (work) =>
-        runTask(name, { ...ownPlace(settings), ...work }, wish),
-      );
-    },
-  };
-}
-
-/**
- * Does a task, shows its progress, and ends it on a signal. A task that only reads also ends when its terminal is closed.
- * @param isAsked whether a daemon does it. This process shows the events of its own pass elsewhere.
- */
-async function reporting<T>(
-  name: TaskName,
-  isAsked: boolean,
-  work: (how: Pick<TaskWork, 'signal' | 'emit' | 'tell'>) => Promise<T>,
-): Promise<T> {
-  const isRead = TASKS[name].kind === 'read';
-  const pass = isAsked && !isRead ? (await import('../change/progress.ts')).progressOf([]) : null;
-  const line = createLiveLine();
-  try {
-    const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
-    const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
-    return await untilStopped((signal) => work({ signal, ...progress }), { names });
-  } finally {
-    line.clear();
-    pass?.close();
-  }
+  return layouts.filter((_, index) => areListening[index]).map((layout) => new TaskRunner(command, layout));
 }
 
 /** The highest exit code. */

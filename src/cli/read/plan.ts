@@ -16,7 +16,7 @@ import { describeDifferences } from './differences.ts';
 export async function runPlan(command: Command): Promise<Outcome> {
   const { files, changes }: { files?: true; changes?: true } = command.opts();
   const runners = await taskRunners(command, true);
-  const reports = await Promise.all(runners.map(({ run }) => run('plan', { files: files === true })));
+  const reports = await Promise.all(runners.map((runner) => runner.run('plan', { files: files === true })));
   for (const problem of new Set(reports.flatMap(({ problems }) => problems))) tell(say`! ${problem}`, 'warn');
   for (const each of reports.flatMap(({ unmatched }) => unmatched))
     tell(say`! ${unmatchedSentence(each)}`, 'warn');

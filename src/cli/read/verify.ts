@@ -39,7 +39,7 @@ export async function runVerify(command: Command): Promise<Outcome> {
   if (flags.repair === true) {
     const targets = command.args.length === 0 ? undefined : [...(await chosenBy(command.args, settings))];
     const runners = await taskRunners(command, false);
-    const reports = await Promise.all(runners.map(({ run }) => run('repair', { targets, expect })));
+    const reports = await Promise.all(runners.map((runner) => runner.run('repair', { targets, expect })));
     return {
       data: reports.length === 1 ? repairData(reports[0]) : reports.map(repairData),
       text: () => joined(reports.map(describeRepair), say`\n\n`),
