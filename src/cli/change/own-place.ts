@@ -13,12 +13,12 @@ import { tellShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
-import type { Trigger } from '../../mirror/pass/events.ts';
+import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import { tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { progressOf } from './progress.ts';
+import { createProgress } from './progress.ts';
 
 /** The settings of a command, read now: root becomes the owner of the directory later, who may not be able to read every secret. */
 export function ownSettings(command: Command): TaskSettings {
@@ -86,17 +86,16 @@ export async function sync(
   how: Partial<{ trigger: Trigger; adopt: boolean; retries: Retries; names: readonly string[] }> = {},
 ): Promise<{ outcome: PassOutcome; hooksDue: number }> {
   const { trigger = 'command', adopt = false, retries = 'all', names = [] } = how;
-  const progress = progressOf(secretsOf(settings));
+  const monitor = new PullMonitor();
+  const progress = createProgress(secretsOf(settings), monitor);
   const sinks = [progress.sink];
   const emitAll: EventSink = (event) => {
     for (const sink of sinks) sink(event);
   };
-  const mirror = await openMirror(settings, emitAll, { adopt, monitor: progress.monitor }).catch(
-    (error: unknown) => {
-      progress.close();
-      throw error;
-    },
-  );
+  const mirror = await openMirror(settings, emitAll, { adopt, monitor }).catch((error: unknown) => {
+    progress.close();
+    throw error;
+  });
   const status = new MirrorStatusReader(() => settings, mirror);
   const choose = (paths: readonly string[]): readonly string[] =>
     chosenTargets(names, mirror.store.layout.mirror, paths);

@@ -7,23 +7,6 @@ import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/
 import { createLiveLine, liveLineOptions } from '../frame/live-line.ts';
 import { isTold } from '../frame/output.ts';
 
-/** The output of the progress display, and its source. */
-export interface ProgressOptions extends ReturnType<typeof liveLineOptions> {
-  readonly secrets: () => readonly string[];
-  /** The running work. */
-  readonly monitor: {
-    readonly pulls: () => readonly PullProgress[];
-    readonly scan: () => ScanProgress | null;
-  };
-}
-
-/** The progress display of a command, on standard error, and the monitor of its work. @param secrets are masked in it */
-export function progressOf(secrets: readonly string[]) {
-  const monitor = new PullMonitor();
-  const progress = createProgress({ ...liveLineOptions(), monitor, secrets: () => secrets });
-  return { ...progress, monitor };
-}
-
 /** The progress of a pass. */
 interface Counts {
   planned: number;
@@ -32,23 +15,27 @@ interface Counts {
   readonly running: Set<string>;
 }
 
-const ENDS: ReadonlySet<string> = new Set(['pass.finished', 'pass.failed', 'pass.abandoned']);
-
 /** Period of the live line without events, in milliseconds. */
 const TICK_MS = 250;
 
 /**
- * Shows a pass to a person: a line for each notable event, and a live line of progress. The command itself reports a pass that
- * fails as a whole.
+ * Shows a pass to a person, on standard error: a line for each notable event, and a live line of progress. The command itself reports
+ * a pass that fails as a whole.
+ * @param secrets are masked in it
+ * @param monitor knows the running work
  */
-export function createProgress(options: ProgressOptions) {
-  const { monitor, loudness, secrets } = options;
+export function createProgress(
+  secrets: readonly string[],
+  monitor: Pick<PullMonitor, 'pulls' | 'scan'> = new PullMonitor(),
+  options = liveLineOptions(),
+) {
+  const { loudness } = options;
   const counts: Counts = { planned: 0, done: 0, bytes: 0, running: new Set() };
   const live = createLiveLine(options);
   const show = (): void => {
     const text = describeProgress(counts, monitor.pulls(), monitor.scan());
     if (text === null) live.clear();
-    else live.show(() => scrub(text, secrets()));
+    else live.show(() => scrub(text, secrets));
   };
   const timer = setInterval(show, TICK_MS);
   timer.unref();
@@ -56,7 +43,7 @@ export function createProgress(options: ProgressOptions) {
     sink: (event: MirrorEvent): void => {
       count(counts, event);
       if (isTold(event, loudness) && event.name !== 'pass.failed')
-        live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets()), levelOf(event));
+        live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets), levelOf(event));
       show();
     },
     /** Removes the live line for good. */
@@ -76,7 +63,7 @@ function count(counts: Counts, event: MirrorEvent): void {
   } else if (endsPull(event) && counts.running.delete(event.target)) {
     counts.done += 1;
     if (event.name === 'target.pulled') counts.bytes += event.downloadedBytes;
-  } else if (ENDS.has(event.name)) {
+  } else if (['pass.finished', 'pass.failed', 'pass.abandoned'].includes(event.name)) {
     counts.planned = 0;
   }
 }

@@ -36,7 +36,8 @@ export class TaskRunner {
     const layout = this.#layout;
     const place = layout ?? (await (await import('../change/own-place.ts')).placeOf(this.#command));
     // This process shows the events of its own pass elsewhere.
-    const pass = layout === null || isRead ? null : (await import('../change/progress.ts')).progressOf([]);
+    const pass =
+      layout === null || isRead ? null : (await import('../change/progress.ts')).createProgress([]);
     const line = createLiveLine();
     const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
     const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;

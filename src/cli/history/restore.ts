@@ -15,6 +15,7 @@ import { say } from '../../lib/text/terminal-text.ts';
 import { describeAmount, Gauge } from '../../lib/time/gauge.ts';
 import {
   findFiles,
+  type OnBytes,
   restoreInto,
   restoreToMirror,
   sizeOf,
@@ -42,18 +43,8 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
     return {};
   }
   const line = createLiveLine();
-  const gauges = new Map<string, Gauge>();
   try {
-    const restored = await restoreHistory(
-      settings,
-      { ...request, to: to ?? null },
-      (doing, bytes, totalBytes) => {
-        const gauge = gauges.get(doing) ?? new Gauge(totalBytes);
-        gauges.set(doing, gauge);
-        gauge.add(bytes);
-        line.show(() => `${doing} ${describeAmount(gauge.amount())}`);
-      },
-    );
+    const restored = await restoreHistory(settings, { ...request, to: to ?? null }, line.show);
     const { files, folder } = restored;
     const text = say`${describeState(restored)}: ${counted(files, 'file')}, checked byte for byte, now in ${folder}`;
     return { data: restored, text: () => text };
@@ -96,13 +87,13 @@ interface Restored {
  * Restores files of the history: into a folder, also beside a running daemon, or into the mirror, which needs its lock. For the mirror,
  * root becomes the owner of the directory.
  * @param to a folder outside of the mirror's directory; null for the mirror itself
- * @param onBytes receives the step, the bytes of each part read or copied, and the bytes of all parts
+ * @param show shows the progress
  * @throws MirrorError `usage.invalid`, `target.unknown`, `history.*`, `directory.locked`, `disk.*`, `pass.abandoned`
  */
 export async function restoreHistory(
   settings: SettingsFor<'directory'>,
   { to, ...request }: FilesRequest & { readonly to: string | null },
-  onBytes: (doing: 'checking' | 'copying', bytes: number, totalBytes: number) => void = () => {},
+  show: (text: () => string) => void = () => {},
 ): Promise<Restored> {
   const layout = layoutOf(settings.directory);
   const folder = to === null ? null : await folderOutside(to, layout.root);
@@ -110,7 +101,14 @@ export async function restoreHistory(
     async (signal) => {
       const { state, files } = await lookUp(layout, request);
       if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs, state.manifest);
-      const found = await findFiles(layout, state, files, signal, (...args) => onBytes('checking', ...args));
+      const gauged = (doing: string): OnBytes => {
+        const gauge = new Gauge(sizeOf(files));
+        return (bytes) => {
+          gauge.add(bytes);
+          show(() => `${doing} ${describeAmount(gauge.amount())}`);
+        };
+      };
+      const found = await findFiles(layout, state, files, signal, gauged('checking'));
       if (folder === null) {
         await becomeOwnerOf(settings.directory);
         const { openMirrorStore } = await import('../../app/open-mirror.ts');
@@ -120,7 +118,7 @@ export async function restoreHistory(
         } finally {
           await store.lock.release();
         }
-      } else await restoreInto(folder, found, signal, (...args) => onBytes('copying', ...args));
+      } else await restoreInto(folder, found, signal, gauged('copying'));
       return { ...restoredOf(state, files), folder: folder ?? `${layout.mirror}/${state.path}` };
     },
     { outcome: 'nothing was restored' },

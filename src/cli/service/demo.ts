@@ -17,7 +17,7 @@ import { untilStopped } from '../../lib/process/signals.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { TargetPulled } from '../../mirror/pass/events.ts';
+import { PullMonitor, type TargetPulled } from '../../mirror/pass/events.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import { type Comparison, compareWithGit } from '../../server/demo/compare.ts';
 import { createSamples } from '../../server/demo/samples.ts';
@@ -26,7 +26,7 @@ import { createGitLibrary } from '../../server/git/library.ts';
 import type { Registry } from '../../server/git/repositories.ts';
 import { fixedKey } from '../../server/keys/keys.ts';
 import { createService } from '../../server/http/service.ts';
-import { progressOf } from '../change/progress.ts';
+import { createProgress } from '../change/progress.ts';
 import { bold, type Outcome, printData, tell } from '../frame/output.ts';
 
 const POLL_EVERY_MS = 500;
@@ -85,8 +85,9 @@ async function mirrorAndEdit(
   once: boolean,
   signal: AbortSignal,
 ): Promise<ExitCode> {
-  const progress = progressOf([]);
-  const activity = createProgressMonitor(() => progress.monitor.pulls().length > 0);
+  const monitor = new PullMonitor();
+  const progress = createProgress([], monitor);
+  const activity = createProgressMonitor(() => monitor.pulls().length > 0);
   const sinks: EventSink[] = [progress.sink];
   const emit: EventSink = (event) => {
     for (const sink of sinks) sink(event);
@@ -94,7 +95,7 @@ async function mirrorAndEdit(
   const mirror = await openMirror(settings, emit, {
     onProgress: activity.touch,
     reportFirstAccept: true,
-    monitor: progress.monitor,
+    monitor,
   });
   const status = createStatusService(() => settings, mirror, activity);
   const http = await startHttp(() => settings, status, emit);

@@ -6,6 +6,7 @@ import { ERASE_LINE } from '../../../src/lib/text/terminal-text.ts';
 import { createEventLog } from '../../../src/daemon/log/logger.ts';
 import { describeEvent } from '../../../src/app/messages.ts';
 import { createProgress } from '../../../src/cli/change/progress.ts';
+import { PullMonitor } from '../../../src/mirror/pass/events.ts';
 import { NOW_MS, passFinished, pulledEvent } from '../../support/builders.ts';
 import { hostileText, UNFIT } from '../../support/hostile-text.ts';
 
@@ -293,13 +294,11 @@ describe('text of others in events', () => {
     fc.assert(
       fc.property(fc.array(events, { minLength: 1 }), fc.boolean(), (several, isTerminal) => {
         const written: string[] = [];
-        const show = createProgress({
+        const show = createProgress([], new PullMonitor(), {
           write: (text) => written.push(String(text)),
           isTerminal,
           columns: () => 60,
           loudness: 'verbose',
-          secrets: () => [],
-          monitor: { pulls: () => [], scan: () => null },
           now: () => 0,
         });
         for (const event of several) show.sink(event);

@@ -181,8 +181,8 @@ describe('single files of the history', () => {
     const mirror = await changed();
     const parent = await temporaryFolder();
     const request = { target: 'Org/A/main', paths: ['plan.xlsx', 'Q1'], atMs: null, to: join(parent, 'x') };
-    const interrupt = (doing: string): void => {
-      if (doing === 'copying') process.emit('SIGTERM');
+    const interrupt = (text: () => string): void => {
+      if (text().startsWith('copying')) process.emit('SIGTERM');
     };
     await expect(restoreHistory(mirror.diskSettings, request, interrupt)).rejects.toMatchObject({
       code: 'pass.abandoned',

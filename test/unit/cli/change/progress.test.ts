@@ -1,23 +1,27 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { EventSink, MirrorEvent } from '../../../../src/app/events.ts';
-import { createProgress, type ProgressOptions } from '../../../../src/cli/change/progress.ts';
+import { createProgress } from '../../../../src/cli/change/progress.ts';
+import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
 import { NOW_MS, passFinished, pulledEvent, pullProgress } from '../../../support/builders.ts';
 
 const CLEAR = '\r\u001b[K';
 
-function show(options: Partial<ProgressOptions> = {}): {
+interface Options extends Partial<NonNullable<Parameters<typeof createProgress>[2]>> {
+  readonly secrets?: readonly string[];
+  readonly monitor?: Parameters<typeof createProgress>[1];
+}
+
+function show({ secrets = [], monitor = new PullMonitor(), ...options }: Options = {}): {
   emit: EventSink;
   written: string[];
   bar: () => string;
 } {
   const written: string[] = [];
-  const { sink: emit, close } = createProgress({
+  const { sink: emit, close } = createProgress(secrets, monitor, {
     write: (text) => written.push(String(text)),
     isTerminal: true,
     columns: () => 100,
     loudness: 'normal',
-    secrets: () => [],
-    monitor: { pulls: () => [], scan: () => null },
     now: Date.now,
     ...options,
   });
@@ -151,7 +155,7 @@ describe('progress elsewhere', () => {
   });
 
   it('holds no secrets', () => {
-    const { emit, written } = show({ isTerminal: false, secrets: () => ['s3cr3t'] });
+    const { emit, written } = show({ isTerminal: false, secrets: ['s3cr3t'] });
     emit({ name: 'listing.problem', problem: 'the key s3cr3t' });
     expect(written).toEqual(['! the key [secret]\n']);
   });
