@@ -90,7 +90,7 @@ export interface LogSource {
   /** Nothing in it is later. Milliseconds since the epoch. */
   readonly lastAtMs: number;
   /** Reads its entries, the latest first. */
-  readonly read: () => Iterable<LogEntry> | AsyncIterable<LogEntry>;
+  readonly read: () => Iterator<LogEntry, void> | AsyncIterator<LogEntry, void>;
 }
 
 /** When the last state of each path left the mirror, as far as the history keeps it: also of former paths, whose repository was renamed. */
@@ -113,7 +113,7 @@ export function logSources(
   const holds = statuses.flatMap(({ target, files, held }): LogSource[] => {
     if (held === null) return [];
     const entry: LogEntry = { ...NOTHING, target, atMs: held.sinceMs, kind: 'held', files, held };
-    return [{ target, lastAtMs: held.sinceMs, read: () => [entry] }];
+    return [{ target, lastAtMs: held.sinceMs, read: () => [entry].values() }];
   });
   return [...trees, ...holds].sort((a, b) => b.lastAtMs - a.lastAtMs);
 }
@@ -121,7 +121,7 @@ export function logSources(
 /** The entries of all parts, the latest first. A part is read no further than for the entries that were taken. @param sources the latest first */
 export async function* mergedLog(sources: readonly LogSource[]): AsyncGenerator<LogEntry, void> {
   const waiting = sources.map(({ lastAtMs, read }) => {
-    return { atMs: lastAtMs, entry: null as LogEntry | null, rest: iterate(read) };
+    return { atMs: lastAtMs, entry: null as LogEntry | null, rest: read() };
   });
   for (let first = waiting.shift(); first !== undefined; first = waiting.shift()) {
     const { entry, rest } = first;
@@ -131,8 +131,4 @@ export async function* mergedLog(sources: readonly LogSource[]): AsyncGenerator<
     const place = waiting.findIndex(({ atMs }) => atMs <= value.atMs);
     waiting.splice(place === -1 ? waiting.length : place, 0, { atMs: value.atMs, entry: value, rest });
   }
-}
-
-async function* iterate(read: LogSource['read']): AsyncGenerator<LogEntry, void> {
-  yield* read();
 }

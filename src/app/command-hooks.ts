@@ -39,21 +39,23 @@ export function surroundingsOf(current: () => SettingsFor<'directory'>): HookSur
   };
 }
 
-/** Makes sure that the commands of the settings can be run. @throws MirrorError `settings.invalid` */
-export async function checkCommands(settings: SettingsFor<never>): Promise<void> {
-  const { PATH: searchPath = '' } = cleanEnvironment(process.env);
-  for (const name of ['afterPublish', 'beforePublish'] as const) {
-    const [program] = settings.hooks[name] ?? [];
-    if (program === undefined) continue;
-    try {
-      await findProgram(program, searchPath);
-    } catch (error) {
-      const { message, hint } = toMirrorError(error);
-      throw new MirrorError('settings.invalid', `hooks.${name}: ${message}`, {
-        cause: error,
-        hint,
-      });
-    }
+/**
+ * Makes sure that the command of a setting can be run.
+ * @returns its program; undefined without a command
+ * @throws MirrorError `settings.invalid`
+ */
+export async function checkCommand(
+  { hooks }: SettingsFor<never>,
+  name: 'afterPublish' | 'beforePublish',
+): Promise<string | undefined> {
+  const [program] = hooks[name] ?? [];
+  if (program === undefined) return undefined;
+  try {
+    await findProgram(program, cleanEnvironment(process.env)['PATH'] ?? '');
+    return program;
+  } catch (error) {
+    const { message, hint } = toMirrorError(error);
+    throw new MirrorError('settings.invalid', `hooks.${name}: ${message}`, { cause: error, hint });
   }
 }
 

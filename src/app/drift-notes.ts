@@ -50,7 +50,13 @@ export async function noteRestored(
   let areNoted = true;
   for (const [index, { path }] of published.entries()) {
     onScanned(index, published.length);
-    const differences = await differencesAt(store, path);
+    // A tree that cannot be examined differs, too.
+    const differences = await findDrift(store.layout, path, new AbortController().signal).then(
+      (drift) => drift.differences,
+      (error): readonly Difference[] => [
+        { path: '.', kind: 'unreadable', problem: toMirrorError(error).message },
+      ],
+    );
     if (differences.length > 0) areNoted = (await noteForRepair(parts, path, differences, nowMs)) && areNoted;
   }
   if (published.length > 0) onScanned(published.length, published.length);
@@ -65,15 +71,6 @@ export function noteForRepair(
   nowMs: number,
 ): Promise<boolean> {
   return noteDrift(parts, path, { ...summariseDrift(differences), sinceMs: nowMs, needsRepair: true });
-}
-
-/** How a tree differs; one that cannot be examined differs, too. */
-async function differencesAt(store: MirrorStore, path: string): Promise<readonly Difference[]> {
-  try {
-    return (await findDrift(store.layout, path, new AbortController().signal)).differences;
-  } catch (error) {
-    return [{ path: '.', kind: 'unreadable', problem: toMirrorError(error).message }];
-  }
 }
 
 /** The notes in records about published trees, by their paths: the name of a branch does not determine the path if two names are alike. */

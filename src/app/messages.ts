@@ -100,7 +100,8 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
   'target.held': (event) =>
     `${event.target}: ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
-  'deletion.held': describeHeldDeletion,
+  'deletion.held': ({ target, ...held }) =>
+    `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${ownCommand('approve', target)}`,
   'deletion.approved': (event) =>
     `${event.target}: deleting ${event.subject === 'files' ? 'its files' : 'the target'}, as approved`,
   'target.missing': (event) =>
@@ -222,14 +223,8 @@ export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'fail
 
 /** How many targets are held, and how many wait for a lease. */
 export function heldParts({ held, leased }: Pick<PassFinished, 'held' | 'leased'>): string[] {
-  // A daemon of an earlier version sends no count of leases.
-  const others = leased > 0 ? held - leased : held;
   return [
-    ...(others > 0 ? [`${others} held`] : []),
+    ...(held > leased ? [`${held - leased} held`] : []),
     ...(leased > 0 ? [`${leased} waiting for a lease`] : []),
   ];
-}
-
-function describeHeldDeletion({ target, ...held }: EventFields['deletion.held']): string {
-  return `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${ownCommand('approve', target)}`;
 }

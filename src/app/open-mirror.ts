@@ -11,7 +11,7 @@ import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce, PullMonitor } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
 import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
-import { checkCommands, publishGateOf } from './command-hooks.ts';
+import { checkCommand, publishGateOf } from './command-hooks.ts';
 import { noteRestored } from './drift-notes.ts';
 import { openRecalledState } from './open-reader.ts';
 
@@ -117,7 +117,8 @@ export async function openMirror(
   const { monitor = new PullMonitor(), outlastsPasses = false } = options;
   const store = await openMirrorStore(settings, options);
   try {
-    tellOpened(store, emit);
+    for (const target of store.recovered) emit({ name: 'publish.recovered', target });
+    for (const limit of store.limits) emit({ name: 'publish.fallback', directory: store.layout.root, limit });
     const { state } = await openRecalledState(settings, store, false, emit);
     await noteRestored({ store, state }, Date.now(), (done, total) => monitor.scanned(done, total));
     let onPublished: PassContext['onPublished'] = () => {};
@@ -164,24 +165,11 @@ export async function openMirror(
   }
 }
 
-/** Emits events about the findings from opening the directory. */
-function tellOpened({ recovered, limits, layout }: MirrorStore, emit: EventSink): void {
-  for (const target of recovered) emit({ name: 'publish.recovered', target });
-  for (const limit of limits) emit({ name: 'publish.fallback', directory: layout.root, limit });
-}
-
 /** The setup of the settings in force, and earlier ones that pulls still use. */
-interface Setups {
-  readonly current: () => Setup;
-  readonly take: (next: Setup) => void;
-  /** Cancels pulls from another service than the current one, and closes replaced setups that no pull uses any more. */
-  readonly closeReplaced: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
-function createSetups(first: Setup, queue: PullQueue): Setups {
+function createSetups(first: Setup, queue: PullQueue) {
   let current = first;
   let replaced: readonly Setup[] = [];
+  /** Cancels pulls from another service than the current one, and closes replaced setups that no pull uses any more. */
   const closeReplaced = async (): Promise<void> => {
     // A pass that ran when the settings changed may have started more pulls from the former service.
     for (const { baseUrl, client } of replaced)
@@ -192,14 +180,14 @@ function createSetups(first: Setup, queue: PullQueue): Setups {
   };
   return {
     current: () => current,
-    take: (next) => {
+    take: (next: Setup): void => {
       // Data of another service must not be published once the settings name this one.
       if (next.baseUrl !== current.baseUrl) void queue.callOff(() => true);
       replaced = [...replaced, current];
       current = next;
     },
     closeReplaced,
-    close: async () => {
+    close: async (): Promise<void> => {
       await closeReplaced();
       await current.close();
     },
@@ -225,7 +213,8 @@ async function setUp(
   { onProgress = () => {}, reportFirstAccept = false }: MirrorOptions,
   before: Setup | null,
 ): Promise<Setup> {
-  await checkCommands(settings);
+  await checkCommand(settings, 'afterPublish');
+  await checkCommand(settings, 'beforePublish');
   const { baseUrl } = settings.service;
   // Two clients of the same installation share one memory.
   const isSame = before?.baseUrl === baseUrl;

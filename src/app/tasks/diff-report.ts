@@ -90,18 +90,15 @@ export interface TargetOnDisk {
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
   // Read before the history: a publish in between then only adds a state that is known to be this one.
   if (!leadsBelow(path)) return { path, published: NOTHING, kept: [] };
-  const published = await readPublished(layout, path);
+  const found = await readStampedManifest(layout, path);
+  if (found !== null && found.manifest === null)
+    throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
+      hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
+    });
+  const published: TargetState =
+    found === null ? NOTHING : { place: 'mirror', manifest: found.manifest, left: null };
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
   return { path, published, kept };
-}
-
-async function readPublished(layout: DirectoryLayout, path: string): Promise<TargetState> {
-  const found = await readStampedManifest(layout, path);
-  if (found === null) return NOTHING;
-  if (found.manifest !== null) return { place: 'mirror', manifest: found.manifest, left: null };
-  throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
-    hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
-  });
 }
 
 /** Refuses a target without data on the disk. @throws MirrorError `target.unknown` */

@@ -3,11 +3,14 @@ import type { UnmatchedPattern } from '../../mirror/plan/selection.ts';
 import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
+import { changesByPath, rowsAtFiles, workbookOf } from '../../mirror/plan/workbooks.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
+import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
+import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
-import { type ForeseenChanges, foreseeChanges } from './foreseen-changes.ts';
+import { type FileDifference, fileDifferences, stateOf } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
 
 /** The action that a pass would take on a target, and why. */
@@ -82,4 +85,56 @@ function plannedTarget(action: Action): PlannedTarget {
     lastArchiveBytes: published?.archiveBytes ?? null,
     files: published?.fileCount ?? null,
   };
+}
+
+/** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
+export interface ForeseenChanges {
+  readonly differences: readonly FileDifference[];
+  /** False if only the contents show further changes and deletions. */
+  readonly isComplete: boolean;
+}
+
+/**
+ * Foresees the changes of an action from the lists. Only the contents show whether a workbook that is no longer listed is gone.
+ * @param published the manifest of its tree; null if there is none
+ * @param rows all rows of the target's repository; null if the service has no list of workbooks
+ */
+export function foreseeChanges(
+  action: Action,
+  published: Manifest | null,
+  rows: readonly WorkbookRow[] | null,
+): ForeseenChanges {
+  switch (action.kind) {
+    case 'keep':
+    case 'hold':
+      return { differences: [], isComplete: true };
+    case 'retire':
+      return { differences: fileDifferences(published?.files ?? [], []), isComplete: true };
+    case 'pull':
+      return {
+        differences: listedChanges(published, rows ?? [], action.target.branch),
+        isComplete: changesByPath(action, published, rows)?.gone.length === 0,
+      };
+  }
+}
+
+/** The workbooks of a branch that are listed with another version than the published one. */
+function listedChanges(
+  published: Manifest | null,
+  rows: readonly WorkbookRow[],
+  branch: string,
+): FileDifference[] {
+  const files = new Map(published?.files.map((file) => [file.path, file]));
+  const listed = rows.filter((row) => row.branch === branch);
+  const own = new Map(rowsAtFiles(listed, published?.files ?? []).map((row) => [row.path, row]));
+  return [...own.values()]
+    .flatMap((row): FileDifference[] => {
+      const { path, versionId, sizeBytes = null, sha256 = null } = row;
+      const after = { sizeBytes, sha256, workbook: workbookOf(row) };
+      const file = files.get(path);
+      if (file === undefined) return [{ change: 'added', path, movedFrom: null, before: null, after }];
+      const isSame = file.workbook?.versionId === versionId || file.sha256 === sha256;
+      return isSame ? [] : [{ change: 'changed', path, movedFrom: null, before: stateOf(file), after }];
+    })
+    .sort((a, b) => byCodeUnits(a.path, b.path));
 }

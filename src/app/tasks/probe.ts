@@ -37,19 +37,14 @@ export async function probeService(
     signal,
     maxRequests,
     maxPauseMs: RETRIES.maxDelayMs,
-    pause: (delayMs) => waitFor(delayMs, signal),
+    pause: (delayMs) =>
+      sleep(delayMs, undefined, { signal }).catch((cause: unknown) => {
+        throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause });
+      }),
     onProgress: (what, sent) => tell(`${sent} of at most ${maxRequests} requests: ${what}`),
     wrong: withWrongKey ? {} : null,
     sample: SAMPLE,
     maxDownloadBytes: MAX_DOWNLOAD_BYTES,
   });
   return scrubbed({ program: `workbook-mirror ${packageVersion()}`, ...made }, secretsOf(settings));
-}
-
-async function waitFor(delayMs: number, signal: AbortSignal): Promise<void> {
-  try {
-    await sleep(delayMs, undefined, { signal });
-  } catch (cause) {
-    throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause });
-  }
 }

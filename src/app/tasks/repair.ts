@@ -35,20 +35,20 @@ export interface RepairReport {
   readonly after: VerifyReport | null;
 }
 
-/** The targets to repair. */
-export interface RepairRequest {
-  /** Paths of targets as below `mirror/`; left out for everything. */
-  readonly targets?: readonly string[] | undefined;
-  /** How many targets the directory must have; left out for any number but none. */
-  readonly expect?: number | undefined;
-}
-
 /**
  * Compares every byte of published trees with their manifests, and repairs those that differ: with what the disk has where that is
  * enough, by a pass otherwise. Each of several instances repairs its own trees.
+ * @param request.targets paths as below `mirror/`; left out for everything
+ * @param request.expect how many targets the directory must have; left out for any number but none
  * @throws MirrorError `directory.*`, `publish.leased`, `settings.invalid`, what ends a pass, `pass.abandoned`
  */
-export async function repair(work: TaskWork, { targets, expect }: RepairRequest): Promise<RepairReport> {
+export async function repair(
+  work: TaskWork,
+  {
+    targets,
+    expect,
+  }: { readonly targets?: readonly string[] | undefined; readonly expect?: number | undefined },
+): Promise<RepairReport> {
   const settings = work.settings.ofDirectory();
   await refuseMissing(settings.directory);
   // Take the lock before reading everything, which takes long: another process may have it.

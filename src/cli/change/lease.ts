@@ -70,7 +70,18 @@ export async function runLeaseRelease(command: Command): Promise<Outcome> {
 /** `lease list` */
 export async function runLeaseList(command: Command): Promise<Outcome> {
   const leases = await listLeases(settingsOf(command, ['directory']).settings);
-  return { data: leases, text: () => describeLeases(leases, Date.now()) };
+  const nowMs = Date.now();
+  const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [
+    id,
+    utcTime(takenAtMs),
+    utcTime(untilMs),
+    roughDuration(untilMs - nowMs),
+    holder,
+  ]);
+  const none = say`No lease is in force.`;
+  const text = (): TerminalText =>
+    rows.length === 0 ? none : table(['ID', 'TAKEN', 'UNTIL', 'IN', 'HOLDER'], rows);
+  return { data: leases, text };
 }
 
 /** The duration of a lease, in milliseconds. @throws MirrorError `usage.invalid` */
@@ -108,7 +119,10 @@ async function acquire(
   await refuseMissing(settings.directory);
   const layout = layoutOf(settings.directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-  const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => NOTHING_SEEN);
+  const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => ({
+    targets: new Set<string>(),
+    isComplete: false,
+  }));
   for (const path of [...targets, ...(isComplete ? [] : ['some targets, which this user may not see'])]) {
     tell(
       say`! ${path}: a publish may have been interrupted, and is completed after the lease; until then, its manifest may belong to another state than its tree. A mirror restored from a backup detects this.`,
@@ -117,25 +131,10 @@ async function acquire(
   return lease;
 }
 
-const NOTHING_SEEN = { targets: new Set<string>(), isComplete: false };
-
 /** The leases of a directory. @throws MirrorError `directory.unusable`, `disk.failed` */
 async function listLeases({ directory }: SettingsFor<'directory'>): Promise<readonly Lease[]> {
   await refuseMissing(directory);
   return leasesInForce(layoutOf(directory), Date.now());
-}
-
-/** Describes leases to a person. */
-function describeLeases(leases: readonly Lease[], nowMs: number): TerminalText {
-  if (leases.length === 0) return say`No lease is in force.`;
-  const rows = leases.map(({ id, holder, takenAtMs, untilMs }) => [
-    id,
-    utcTime(takenAtMs),
-    utcTime(untilMs),
-    roughDuration(untilMs - nowMs),
-    holder,
-  ]);
-  return table(['ID', 'TAKEN', 'UNTIL', 'IN', 'HOLDER'], rows);
 }
 
 /** Signals that go to the command instead of ending this program. */

@@ -40,10 +40,12 @@ export async function runDiff(command: Command): Promise<Outcome> {
   const atMs = at === undefined ? null : parseTime(at, Date.now());
   endUnwrittenWith(EXIT_CODES.usage);
   try {
+    const { settings } = settingsOf(command, ['directory']);
     const report =
       upstream === true
-        ? await diffUpstream(command, asked)
-        : await diff(settingsOf(command, ['directory']).settings, asked, atMs);
+        ? // The target may belong to any instance.
+          await runOnce(command, 'diff', { target: await pathOf(layoutOf(settings.directory), asked) })
+        : await diff(settings, asked, atMs);
     const isSame = report.differences.length === 0;
     return {
       data: report,
@@ -113,12 +115,6 @@ async function stateAt({ path, published, kept }: TargetOnDisk, timeMs: number):
 async function stateOfEntry(entry: HistoryEntry): Promise<TargetState> {
   const { kind, atMs } = entry;
   return { place: 'history', manifest: await manifestOfEntry(entry), left: { kind, atMs } };
-}
-
-/** Compares with the service, in the first process that can: the target may belong to any instance. */
-async function diffUpstream(command: Command, asked: string): Promise<DiffReport> {
-  const path = await pathOf(layoutOf(settingsOf(command, ['directory']).settings.directory), asked);
-  return runOnce(command, 'diff', { target: path });
 }
 
 /** The path of a present or former target. @throws MirrorError `target.unknown` if the name means several */

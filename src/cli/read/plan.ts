@@ -23,14 +23,11 @@ export async function runPlan(command: Command): Promise<Outcome> {
   const all = reports.flatMap((report) => report.targets);
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const named = ofTargets(all, command.args, mirror);
+  const isChange = ({ action, isHeld, movedFrom }: PlannedTarget): boolean =>
+    action !== 'keep' || isHeld || movedFrom !== null;
   const targets = changes === true ? named.filter(isChange) : named;
   const nothing = all.length === 0 ? 'Nothing is selected: there is no target.' : 'Nothing would change.';
   return { data: targets, text: () => (targets.length === 0 ? say`${nothing}` : describePlan(targets)) };
-}
-
-/** Whether a pass would act on a target, or hold it. */
-function isChange({ action, isHeld, movedFrom }: PlannedTarget): boolean {
-  return action !== 'keep' || isHeld || movedFrom !== null;
 }
 
 /** Describes a plan to a person. */

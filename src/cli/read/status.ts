@@ -29,7 +29,10 @@ export async function runStatus(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['directory']);
   const whole = flags.all === true ? await statusAll(settings, names, flags) : null;
   if (whole !== null) return whole;
-  const [read, live] = await Promise.all([status(settings, names), liveStatus(command)]);
+  const [read, daemons] = await Promise.all([status(settings, names), daemonsOf(command, true)]);
+  const own = daemons.find(({ shardIndex }) => shardIndex === (settings.shard?.index ?? null));
+  // Without an answer, the report rests on the disk alone.
+  const live = (await own?.run('status', {}).catch(() => null)) ?? null;
   const report = { ...read, live };
   const listed = listedOf(read.targets, flags, names.length > 0);
   const areWell = names.length === 0 ? isAllWell(report) : read.targets.every(isWell);
@@ -63,14 +66,6 @@ interface StatusOnDisk {
   /** The number of targets whose `hooks.afterPublish` has not yet succeeded; null if none is set. */
   readonly hooksDue: number | null;
   readonly targets: readonly TargetStatus[];
-}
-
-/** Asks the daemon about its work. Without an answer, the report rests on the disk alone. */
-async function liveStatus(command: Command): Promise<LiveStatus | null> {
-  const { shard } = settingsOf(command, ['directory']).settings;
-  const daemons = await daemonsOf(command, true);
-  const own = daemons.find(({ shardIndex }) => shardIndex === (shard?.index ?? null));
-  return own === undefined ? null : own.run('status', {}).catch(() => null);
 }
 
 /** Reads the state of everything, even while a daemon runs. */
@@ -165,8 +160,7 @@ function describeWork({ live, nowMs }: StatusReport): string[] {
     pulls.length > PULLS_SHOWN && `  and ${pulls.length - PULLS_SHOWN} more`,
     scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
-    // A daemon of an earlier version does not say it.
-    typeof stateProblem === 'string' && `! Nothing counts as fresh: ${stateProblem}`,
+    stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
     !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
   );
 }

@@ -37,7 +37,8 @@ export async function runVerify(command: Command): Promise<Outcome> {
   const { settings } = settingsOf(command, ['directory']);
   const { expect } = flags;
   if (flags.repair === true) {
-    const targets = command.args.length === 0 ? undefined : [...(await chosenBy(command.args, settings))];
+    const chosen = await chosenBy(command.args, settings);
+    const targets = chosen === null ? undefined : [...chosen];
     const runners = await taskRunners(command, false);
     const reports = await Promise.all(runners.map((runner) => runner.run('repair', { targets, expect })));
     return {
@@ -96,16 +97,17 @@ export async function verify(
   settings: SettingsFor<'directory'>,
   { targets, ...options }: Omit<VerifyOptions, 'chosen'> & { readonly targets: readonly string[] },
 ): Promise<VerifyReport> {
-  await refuseMissing(settings.directory);
-  const chosen = targets.length === 0 ? null : await chosenBy(targets, settings);
+  const chosen = await chosenBy(targets, settings);
   return verifyTrees(layoutOf(settings.directory, settings.shard), { ...options, chosen });
 }
 
+/** The targets that some names mean; null for all, without names. */
 async function chosenBy(
   names: readonly string[],
   { directory, shard }: SettingsFor<'directory'>,
-): Promise<ReadonlySet<string>> {
+): Promise<ReadonlySet<string> | null> {
   await refuseMissing(directory);
+  if (names.length === 0) return null;
   const layout = layoutOf(directory, shard);
   return new Set(findTargets(names, layout.mirror, await knownTargets(layout)));
 }

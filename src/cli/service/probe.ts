@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 
-import type { SignedReport } from '../../app/tasks/probe.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
-import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say } from '../../lib/text/terminal-text.ts';
 import { renderReport } from '../../probe/report.ts';
 import { bold, loudness, type Outcome, tell } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
@@ -15,13 +14,10 @@ export async function runProbe(command: Command): Promise<Outcome> {
   const report = await runOnce(command, 'probe', { withWrongKey: withWrongKey === true, maxRequests });
   return {
     data: report,
-    text: () => describeProbe(report),
+    text: () => {
+      const lines = renderReport(report, (text) => bold(text, standardOutput));
+      return say`Probe of a service by ${report.program}\n\n${lines}`;
+    },
     exitCode: report.stopped === null ? EXIT_CODES.ok : EXIT_CODES.incomplete,
   };
-}
-
-/** Describes the report to a person. */
-function describeProbe(report: SignedReport): TerminalText {
-  const lines = renderReport(report, (text) => bold(text, standardOutput));
-  return say`Probe of a service by ${report.program}\n\n${lines}`;
 }

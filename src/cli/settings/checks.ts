@@ -3,7 +3,7 @@ import { access, lstat } from 'node:fs/promises';
 
 import { buildConnector } from 'undici';
 
-import { checkCommands } from '../../app/command-hooks.ts';
+import { checkCommand } from '../../app/command-hooks.ts';
 import { openStateOf } from '../../app/open-reader.ts';
 import { sharingSetting } from '../../config/changes.ts';
 import { effectiveSettings } from '../../config/render.ts';
@@ -43,10 +43,11 @@ type Check = readonly [subject: string, check: () => Promise<Finding[]>];
 
 /** The checks that need no network. */
 function localChecks(settings: Loaded['settings']): readonly Check[] {
+  const { directory } = settings;
   return [
     ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
     ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
-    ['directory', () => checkMount(settings)],
+    ['directory', async () => locksFindings(directory, await locksIn(directory), sharingSetting(settings))],
     ['directory', () => checkFileSystem(settings)],
   ];
 }
@@ -118,10 +119,6 @@ async function checkKeys({ service }: Loaded['settings'], generation: Generation
   return [well('service.baseUrl', finding), ...found, clockFinding(first.headers['date'], first.atMs)];
 }
 
-async function checkMount(settings: Loaded['settings']): Promise<Finding[]> {
-  return locksFindings(settings.directory, await locksIn(settings.directory), sharingSetting(settings));
-}
-
 async function checkFileSystem({ directory, publish, archive }: Loaded['settings']): Promise<Finding[]> {
   const subject = 'directory';
   const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins });
@@ -156,11 +153,8 @@ async function checkProgram(
   settings: Loaded['settings'],
   name: 'afterPublish' | 'beforePublish',
 ): Promise<Finding[]> {
-  const command = settings.hooks[name];
-  if (command === undefined) return [];
-  const others = { ...settings.hooks, afterPublish: undefined, beforePublish: undefined };
-  await checkCommands({ ...settings, hooks: { ...others, [name]: command } });
-  return [well(`hooks.${name}`, `${command[0]} can be run`)];
+  const program = await checkCommand(settings, name);
+  return program === undefined ? [] : [well(`hooks.${name}`, `${program} can be run`)];
 }
 
 /** Connects to a receiver, or to the proxy on the way there, and sends nothing. */

@@ -1,6 +1,6 @@
 import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import type { IdleMirror, LiveStatus } from '../../app/tasks/task.ts';
+import type { LiveStatus } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { DriftWatch } from '../drift/drift-watch.ts';
 import type { Loop } from '../loop.ts';
@@ -39,9 +39,8 @@ export async function listenToCommands(
       await drift.repair(targets).catch(() => {});
       const outcome = requests.add(targets);
       loop.ask();
-      const watch: EventSink = (event) => emit(event);
-      watchers.add(watch);
-      return outcome.finally(() => watchers.delete(watch));
+      watchers.add(emit);
+      return outcome.finally(() => watchers.delete(emit));
     },
     live: () => liveStatus(status, mirror),
     whileIdle: (work) =>
@@ -49,7 +48,10 @@ export async function listenToCommands(
         // The next pass decides about waiting pulls, and may be a day away.
         const waiting = mirror.context.queue.clear();
         try {
-          return await work(idleMirror(mirror));
+          const { store, state, context } = mirror;
+          const isPulling = (path: string): boolean =>
+            [...context.queue.running().values()].some(({ action }) => action.path === path);
+          return await work({ emit: context.emit, store, state, isPulling });
         } finally {
           if (waiting > 0) loop.ask();
         }
@@ -76,15 +78,5 @@ async function liveStatus({ live, readMirror }: StatusService, { monitor }: Mirr
     pulls: monitor.pulls(),
     scan: monitor.scan(),
     nextPassAtMs,
-  };
-}
-
-/** The mirror between two passes. */
-function idleMirror({ store, state, context: { queue, emit } }: Mirror): IdleMirror {
-  return {
-    emit,
-    store,
-    state,
-    isPulling: (path) => [...queue.running().values()].some(({ action }) => action.path === path),
   };
 }

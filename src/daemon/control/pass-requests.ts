@@ -1,15 +1,6 @@
 import type { PassOutcome } from '../../app/tasks/task.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 
-/** The requests that one pass answers. */
-export interface TakenRequests {
-  readonly retries: Retries;
-  /** Whether there are requests, new ones or from before a failed pass. */
-  readonly isAsked: boolean;
-  /** Answers the waiting requests. Targets that a failed pass could not try are tried by the next one. */
-  readonly answer: (outcome: PassOutcome) => void;
-}
-
 /** Requests for a pass, until a pass takes and answers them. */
 export class PassRequests {
   #retries: Retries = new Set();
@@ -22,15 +13,17 @@ export class PassRequests {
   }
 
   /** Takes all requests, for the pass that begins now. */
-  take(): TakenRequests {
+  take() {
     const waiting = this.#waiting;
     const retries = this.#retries;
     this.#waiting = [];
     this.#retries = new Set();
     return {
       retries,
+      /** Whether there are requests, new ones or from before a failed pass. */
       isAsked: waiting.length > 0 || retries === 'all' || retries.size > 0,
-      answer: (outcome) => {
+      /** Answers the waiting requests. Targets that a failed pass could not try are tried by the next one. */
+      answer: (outcome: PassOutcome): void => {
         // Refused keys wait again: a person asked for one try only.
         const isRefused = outcome.failure?.code === 'credentials.refused';
         if (outcome.summary === null && !isRefused) this.#want(retries);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { fileDifferences } from '../../../../src/app/tasks/file-differences.ts';
-import { foreseeChanges } from '../../../../src/app/tasks/foreseen-changes.ts';
+import { foreseeChanges } from '../../../../src/app/tasks/plan.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
