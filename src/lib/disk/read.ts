@@ -1,4 +1,4 @@
-import { closeSync, lstatSync, openSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import { closeSync, fstatSync, lstatSync, openSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 import { systemCode, unlessMissingNow } from '../errors/disk-errors.ts';
@@ -21,11 +21,11 @@ export async function withOpen<T>(
   }
 }
 
-/** Reads a file synchronously; as {@link withOpen}. @throws system errors of opening and reading */
-export function readNow(path: string): Buffer {
+/** Reads a file and its facts synchronously; as {@link withOpen}. @throws system errors of opening and reading */
+export function readNow(path: string): { readonly stats: Stats; readonly bytes: Buffer } {
   const fd = openSync(path, 'r');
   try {
-    return readFileSync(fd);
+    return { stats: fstatSync(fd), bytes: readFileSync(fd) };
   } finally {
     closeAnyway(fd);
   }

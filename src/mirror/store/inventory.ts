@@ -1,9 +1,8 @@
-import { constants, readdirSync, type Stats } from 'node:fs';
-import { lstat } from 'node:fs/promises';
+import { readdirSync, type Stats } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { readNow, statsNow, withOpen } from '../../lib/disk/read.ts';
+import { readNow, statsNow } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
-import { onDisk, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
@@ -55,7 +54,7 @@ export function createInventory(
      */
     note: (path: string, manifest: Manifest): Promise<RememberedTree | null> =>
       onDisk('looking at a manifest', async () => {
-        const stamp = await manifestStamp(layout, path);
+        const stamp = manifestStamp(layout, path);
         if (stamp === null) return null;
         const tree = rememberedTree(stamp, manifest, path);
         known.set(path, tree);
@@ -101,14 +100,9 @@ function readUnlessKnown(
   path: string,
   known: RememberedTree | undefined,
 ): RememberedTree | null {
-  const file = manifestPath(layout, path);
-  const stats = statsNow(file);
-  if (stats === null) return null;
-  const stamp = stampOf(stats);
-  if (known?.stamp === stamp) return known;
-  const text = unlessMissingNow(() => readNow(file));
-  const manifest = text && parseManifest(text).manifest;
-  return manifest && rememberedTree(stamp, manifest, path);
+  if (known !== undefined && manifestStamp(layout, path) === known.stamp) return known;
+  const found = readManifestNow(manifestPath(layout, path));
+  return found?.manifest ? rememberedTree(found.stamp, found.manifest, path) : null;
 }
 
 /** The targets that have a manifest, valid or not: paths below `mirror/`, sorted. */
@@ -132,8 +126,8 @@ export async function manifestPaths(layout: DirectoryLayout): Promise<string[]> 
 }
 
 /** Distinguishes successive manifests of a target; null if there is no file. */
-export async function manifestStamp(layout: DirectoryLayout, path: string): Promise<string | null> {
-  const stats = await unlessMissing(lstat(manifestPath(layout, path)));
+export function manifestStamp(layout: DirectoryLayout, path: string): string | null {
+  const stats = statsNow(manifestPath(layout, path));
   return stats === null ? null : stampOf(stats);
 }
 
@@ -156,13 +150,13 @@ export interface ManifestOnDisk extends ManifestReading {
 
 /** Reads a file that should be a manifest; null if there is no file. @throws system errors */
 export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
-  // A manifest is replaced, never overwritten: one handle always reads one state.
-  const read = (): Promise<ManifestOnDisk> =>
-    withOpen(file, constants.O_RDONLY, async (handle) => {
-      const stamp = stampOf(await handle.stat());
-      return { stamp, ...parseManifest(await handle.readFile()) };
-    });
-  return againWhileStale(() => unlessMissing(read()));
+  return againWhileStale(async () => readManifestNow(file));
+}
+
+function readManifestNow(file: string): ManifestOnDisk | null {
+  // A manifest is replaced, never overwritten: an open file always has one state.
+  const found = unlessMissingNow(() => readNow(file));
+  return found && { stamp: stampOf(found.stats), ...parseManifest(found.bytes) };
 }
 
 /** Reads a target's manifest; null if there is no file. A system error is a problem, too. */

@@ -166,31 +166,26 @@ export class GateBlockedError extends MirrorError {
 }
 
 /** How long to try for the lock, in milliseconds: it is free within moments, unless its holder hangs. */
-const GATE_PATIENCE_MS = 60_000;
-
-/** How long to try for it after that failed, in milliseconds, until it has been free once. */
-const BLOCKED_PATIENCE_MS = 500;
+const GATE_PATIENCE_MS = 5000;
 
 /**
  * Opens the gate of a directory.
  * @param now milliseconds since the epoch
- * @param firstPatienceMs how long to wait for the lock, in milliseconds
+ * @param patienceMs how long to wait for the lock, in milliseconds
  */
 export function createGate(
   layout: DirectoryLayout,
   native: NativeCalls,
   now: () => number,
-  firstPatienceMs = GATE_PATIENCE_MS,
+  patienceMs = GATE_PATIENCE_MS,
 ): PublishGate {
-  let patienceMs = firstPatienceMs;
   return {
     pass: async (step, signal) => {
       // The lock belongs to the open file, so each step opens its own, also within one process.
       const fd = await onDisk('opening the lock on publishing', async () => openGate(layout));
       try {
-        const isLocked = await lockWithin(() => native.tryLockShared(fd), patienceMs, signal);
-        patienceMs = isLocked ? firstPatienceMs : Math.min(patienceMs, BLOCKED_PATIENCE_MS);
-        if (!isLocked) throw new GateBlockedError(layout);
+        if (!(await lockWithin(() => native.tryLockShared(fd), patienceMs, signal)))
+          throw new GateBlockedError(layout);
         const lease = lastLease(await leasesInForce(layout, now()));
         if (lease !== null) throw new LeasedError(lease);
         return await step();
@@ -215,9 +210,12 @@ function openGate({ gate }: DirectoryLayout): number {
   }
 }
 
+/** How long the removal of a stage waits for the lock, in milliseconds. */
+const REMOVAL_PATIENCE_MS = 500;
+
 /** Removes links to published files if possible now; otherwise recovery does it before the next pass. */
 export async function removeIfFree(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
-  await gate.pass(remove, AbortSignal.timeout(BLOCKED_PATIENCE_MS)).catch(() => {});
+  await gate.pass(remove, AbortSignal.timeout(REMOVAL_PATIENCE_MS)).catch(() => {});
 }
 
 /** How long a lease waits for a running publish before it is refused, in milliseconds. */

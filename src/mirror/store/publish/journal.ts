@@ -196,28 +196,28 @@ export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly stri
   });
 }
 
-/** A stage that cannot be completed now stays for the next time, and stops nothing else. */
 async function recoverOn(disk: Disk, signal?: AbortSignal): Promise<readonly Recovered[]> {
   const mark = disk.flush.mark();
   const left = await stagesLeft(disk);
-  if (left.length === 0) return [];
   for (const { folder } of left) await refuseIntent(folder);
   // They share the flushes.
-  const work = (): Promise<Recovered[]> => Promise.all(left.map((stage) => recoverStage(disk, stage, mark)));
-  return disk.gate
-    .pass(work, signal)
-    .catch((obstacle: unknown) => left.map(({ journal }) => ({ targets: journal?.targets ?? [], obstacle })));
+  return Promise.all(left.map((stage) => recoverStage(disk, stage, mark, signal)));
 }
 
-async function recoverStage(disk: Disk, { folder, journal }: StageLeft, mark: FlushMark): Promise<Recovered> {
+/** A stage that cannot be completed now stays for the next time, and stops nothing else. */
+async function recoverStage(
+  disk: Disk,
+  { folder, journal }: StageLeft,
+  mark: FlushMark,
+  signal: AbortSignal | undefined,
+): Promise<Recovered> {
+  const begun = journal !== null && mayBeMade(disk, folder, journal) ? journal : null;
+  // After a kill the journal may not be on the disk yet. The next start must find it if the power fails between two moves.
+  const end = (): Promise<void> =>
+    begun === null ? removeUnpublished(disk.layout, folder) : carryOut(disk, folder, begun, mark);
   try {
-    if (journal === null || !mayBeMade(disk, folder, journal)) {
-      await removeUnpublished(disk.layout, folder);
-      return { targets: [], obstacle: null };
-    }
-    // After a kill the journal may not be on the disk yet. The next start must find it if the power fails between two moves.
-    await carryOut(disk, folder, journal, mark);
-    return { targets: journal.targets, obstacle: null };
+    await disk.gate.pass(end, signal);
+    return { targets: begun?.targets ?? [], obstacle: null };
   } catch (obstacle) {
     return { targets: journal?.targets ?? [basename(folder)], obstacle };
   }

@@ -20,24 +20,18 @@ import { unfinishedPublishes } from '../publish/journal.ts';
 /** The kinds of entries at a path: `special` is anything except a file, folder or symbolic link (inode(7)). */
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
-/** An entry of a tree; links are not followed. Paths are below the tree, with slashes. */
-export type FoundEntry =
-  | FoundFile
-  | { readonly kind: Exclude<EntryKind, 'file'>; readonly path: string }
-  /** An entry that could not be read; a folder includes everything below it. */
-  | { readonly kind: 'unreadable'; readonly path: string; readonly problem: string };
-
-/** A regular file as it was found. */
-export interface FoundFile {
-  readonly kind: 'file';
+/** An entry of a tree; links are not followed. */
+export interface FoundEntry {
+  /** Below the tree, with slashes. */
   readonly path: string;
-  readonly sizeBytes: number;
-  /** Permission bits, as `chmod` takes them. */
-  readonly mode: number;
-  /** Whole milliseconds since the epoch. */
-  readonly mtimeMs: number;
-  /** SHA-256 in hexadecimal digits; null if the bytes were not read. */
-  readonly sha256: string | null;
+  /** `unreadable`: it could not be read; a folder includes everything below it. */
+  readonly kind: EntryKind | 'unreadable';
+  /** The facts of a file; left out for anything else. */
+  readonly facts?: Pick<ManifestFile, 'sizeBytes' | 'mode' | 'mtimeMs'>;
+  /** SHA-256 in hexadecimal digits; left out if the bytes were not read. */
+  readonly sha256?: string;
+  /** The system's reason, if it could not be read. */
+  readonly problem?: string;
 }
 
 /** The ways in which a file can differ from its manifest. */
@@ -75,25 +69,21 @@ export function differencesOf(
       if (what.length > 0) differences.push({ path, kind: 'modified', what });
     }
   }
-  for (const entry of found) {
-    const { path, kind } = entry;
-    if (kind === 'unreadable') differences.push({ path, kind, problem: entry.problem });
+  for (const { path, kind, problem = '' } of found) {
+    if (kind === 'unreadable') differences.push({ path, kind, problem });
     else if (!wanted.has(path) && !(kind === 'folder' && needed.has(path)))
       differences.push({ path, kind: 'added', entry: kind });
   }
   return differences.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-function modificationsOf(
-  file: ManifestFile,
-  entry: Exclude<FoundEntry, { kind: 'unreadable' }>,
-): Modification[] {
-  if (entry.kind !== 'file') return ['not a file'];
+function modificationsOf(file: ManifestFile, { facts, sha256 = file.sha256 }: FoundEntry): Modification[] {
+  if (facts === undefined) return ['not a file'];
   const what: Modification[] = [];
-  if (entry.sizeBytes !== file.sizeBytes) what.push('size');
-  if (entry.mode !== file.mode) what.push('mode');
-  if (entry.mtimeMs !== file.mtimeMs) what.push('mtime');
-  if (entry.sha256 !== null && entry.sha256 !== file.sha256) what.push('bytes');
+  if (facts.sizeBytes !== file.sizeBytes) what.push('size');
+  if (facts.mode !== file.mode) what.push('mode');
+  if (facts.mtimeMs !== file.mtimeMs) what.push('mtime');
+  if (sha256 !== file.sha256) what.push('bytes');
   return what;
 }
 
@@ -229,7 +219,7 @@ export async function examineTarget(
     const isChanging = async (): Promise<boolean> =>
       wasChanging ||
       (await unfinishedPublishes(layout)).targets.has(path) ||
-      (await manifestStamp(layout, path)) !== stamp;
+      manifestStamp(layout, path) !== stamp;
     if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
       return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
@@ -269,8 +259,7 @@ function* foundIn(walked: Walked): Generator<FoundEntry> {
   for (const [index, path] of walked.paths.entries()) {
     const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
     const [sizeBytes = 0, mode = 0, mtimeMs = 0] = [sizesBytes[index], modes[index], mtimesMs[index]];
-    if (kind === 'file') yield { kind, path, sizeBytes, mode, mtimeMs, sha256: null };
-    else yield { kind, path };
+    yield kind === 'file' ? { kind, path, facts: { sizeBytes, mode, mtimeMs } } : { kind, path };
   }
   for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
 }
@@ -292,10 +281,10 @@ async function addDigests(
   await forEachConcurrently(found.keys(), READS, async (index) => {
     options.signal.throwIfAborted();
     const entry = found[index];
-    if (entry?.kind !== 'file' || sizes.get(entry.path) !== entry.sizeBytes) return;
-    const { path } = entry;
+    if (entry?.facts === undefined || sizes.get(entry.path) !== entry.facts.sizeBytes) return;
+    const { path, facts } = entry;
     try {
-      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), entry.sizeBytes, options) };
+      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), facts.sizeBytes, options) };
     } catch (error) {
       options.signal.throwIfAborted();
       found[index] = { kind: 'unreadable', path, problem: problemOf(error) };

@@ -17,7 +17,7 @@ it('gives the data even if closing fails', async () => {
     return text;
   });
   expect(await read).toBe('text');
-  expect(readNow(file).toString()).toBe('text');
+  expect(readNow(file).bytes.toString()).toBe('text');
   await expect(withOpen(`${file}b`, constants.O_RDONLY, (handle) => handle.stat())).rejects.toThrow('ENOENT');
   expect(() => readNow(`${file}b`)).toThrow('ENOENT');
 });

@@ -306,7 +306,7 @@ describe('the lock on publishing', () => {
     expect(error.code).toBe('pass.abandoned');
   });
 
-  it('is awaited only once by pruning, and hardly again by later steps', async () => {
+  it('is awaited only once by pruning', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '50' });
     const plan = service.addRepository('Plan', { 'a.xlsx': '0' });
     await mirror.pass();
