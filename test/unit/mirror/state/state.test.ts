@@ -123,13 +123,6 @@ describe('the state cache', () => {
     },
   );
 
-  it('keeps the latest record of a target', async () => {
-    const state = await opened();
-    await state.saveRecords([record({ missingPasses: 1 })]);
-    await state.saveRecords([record({ missingPasses: 2 })]);
-    expect(await state.records()).toEqual(recordMap(record({ missingPasses: 2 })));
-  });
-
   it('forgets only what the caller names', async () => {
     const state = await opened();
     await state.saveRecords(RECORDS);
@@ -139,13 +132,6 @@ describe('the state cache', () => {
     await state.forgetRecords([]);
     await state.saveRecords([]);
     expect(await state.lastPass()).toEqual(PASS);
-  });
-
-  it('lists more records than one read returns', async () => {
-    const state = await opened();
-    const many = Array.from({ length: 1200 }, (_, index) => record({ target: target(`branch ${index}`) }));
-    await state.saveRecords(many);
-    expect(await state.records()).toEqual(recordMap(...many));
   });
 
   it('keeps directories that share a store apart', async () => {

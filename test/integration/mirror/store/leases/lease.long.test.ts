@@ -150,31 +150,6 @@ describe('a pass while a lease holds', () => {
 });
 
 describe('a lease that is taken during publishing', () => {
-  it('waits for the current step and lets none begin after it, at any concurrency', async () => {
-    const { service, mirror } = await startPair({}, { CONCURRENCY: '4', PUBLISH: 'exchange' });
-    const repositories = Array.from({ length: 24 }, (_, index) =>
-      service.addRepository(`R${index}`, { 'a.xlsx': '0', 'b.xlsx': '0' }),
-    );
-    await mirror.pass();
-    for (let round = 1; round <= 5; round += 1) {
-      for (const repository of repositories) {
-        service.write(repository, 'main', 'a.xlsx', `${round}`);
-        service.write(repository, 'main', 'b.xlsx', `${round}`);
-      }
-      const pass = mirror.pass();
-      await sleep(20 * round);
-      const lease = await take(mirror);
-      const first = await stampsOf(join(mirror.directory, 'mirror'));
-      const manifests = await stampsOf(join(mirror.directory, 'manifests'));
-      await pass;
-      expect(await stampsOf(join(mirror.directory, 'mirror'))).toEqual(first);
-      expect(await stampsOf(join(mirror.directory, 'manifests'))).toEqual(manifests);
-      await end(mirror, lease);
-      expect((await mirror.pass()).exitCode).toBe(0);
-    }
-    await mirror.expectExact();
-  });
-
   it('is not granted, and leaves nothing behind, if its wait is aborted', async () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);

@@ -1,4 +1,4 @@
-import { link, lstat, readFile, rm, truncate, utimes, writeFile } from 'node:fs/promises';
+import { link, lstat, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -62,22 +62,4 @@ describe('a file with names in two trees', () => {
       expect(await inodeOf(mirror, 'copy')).not.toBe(inode);
     },
   );
-
-  it.each<readonly [string, (path: string) => Promise<void>]>([
-    ['is written into', (path) => writeFile(path, 'other bytes')],
-    ['is cut off', (path) => truncate(path, 100)],
-    [
-      'gets other bytes and keeps its size and time',
-      async (path) => {
-        const { mtime } = await lstat(path);
-        await writeFile(path, Buffer.alloc(LARGE.length, 'x'));
-        await utimes(path, mtime, mtime);
-      },
-    ],
-  ])('is repaired in both by the full check when it %s', async (_name, edit) => {
-    const { service, mirror } = await linked();
-    await edit(placeOf(mirror, 'main'));
-    await mirror.pass({ aheadMs: 2 * DAY_MS });
-    await mirror.expectExact(service.expectedTrees());
-  });
 });
