@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { lstat, mkdir, open, rename, rm, rmdir, stat, utimes, writeFile } from 'node:fs/promises';
+import { rmdirSync } from 'node:fs';
+import { lstat, mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
@@ -104,10 +105,10 @@ export async function setTimeApart(path: string, replaced: string): Promise<void
  * Removes empty directories from `path` upwards, never `root` itself or anything outside it.
  * @throws errors that keep an empty one from being removed: nothing else would remove it later
  */
-export async function removeEmptyFolders(path: string, root: string): Promise<void> {
+export function removeEmptyFolders(path: string, root: string): void {
   for (let folder = path; folder.startsWith(`${root}/`); folder = dirname(folder)) {
     try {
-      await rmdir(folder);
+      rmdirSync(folder);
     } catch (error) {
       const code = systemCode(error);
       if (code === 'ENOENT') continue;

@@ -94,7 +94,8 @@ async function heldLock(
         if (!isLocked || found !== text) throw taken(lockFile, found ?? '');
       }),
     fd: handle.fd,
-    release: () => closeLock(handle),
+    // It is free then, even if the file server was away and no longer knows the file.
+    release: () => handle.close().catch(() => {}),
   };
 }
 
@@ -135,11 +136,6 @@ function tryLock(tryOnce: () => boolean): boolean {
   } catch (error) {
     throw diskError(error, 'locking a file');
   }
-}
-
-/** Releases a lock; also if the file server was away and no longer knows the file. */
-async function closeLock(handle: FileHandle): Promise<void> {
-  await handle.close().catch(() => {});
 }
 
 function replaced(lockFile: string, isThere: boolean): MirrorError {

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 
+import { removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { isMissing, systemCode } from '../../lib/errors/disk-errors.ts';
 
 /** The bits of a file's mode that a manifest records: bits that do not lend the owner's rights to others (chmod(2)). */
@@ -121,15 +122,7 @@ export function placeFiles({ tree, dropped, unwrapped, paths, timesMs }: PlaceRe
 export function dropFiles(tree: string, paths: readonly string[]): void {
   for (const path of paths) {
     rmSync(`${tree}/${path}`, { force: true });
-    removeEmptyFolders(tree, path);
-  }
-}
-
-function removeEmptyFolders(tree: string, path: string): void {
-  try {
-    for (let folder = dirname(path); folder !== '.'; folder = dirname(folder)) rmdirSync(`${tree}/${folder}`);
-  } catch (error) {
-    if (!['ENOTEMPTY', 'EEXIST', 'ENOENT'].includes(systemCode(error) ?? '')) throw error;
+    removeEmptyFolders(dirname(`${tree}/${path}`), tree);
   }
 }
 

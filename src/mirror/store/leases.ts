@@ -8,7 +8,7 @@ import { z } from 'zod';
 
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { lockWithin } from '../../lib/disk/lock.ts';
-import { readOwnFile } from '../../lib/disk/own-file.ts';
+import { readOwnDocument } from '../../lib/disk/own-file.ts';
 import { closeAnyway } from '../../lib/disk/read.ts';
 import { isMissing, onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -85,26 +85,18 @@ interface LeaseFile {
 async function leaseFiles({ leases }: DirectoryLayout): Promise<LeaseFile[]> {
   const files: LeaseFile[] = [];
   for (const name of (await unlessMissing(readdir(leases))) ?? []) {
-    const stats = await unlessMissing(lstat(join(leases, name)));
+    const file = join(leases, name);
+    const lease = await readOwnDocument(file, MAX_LEASE_BYTES, leaseSchema).catch(() => null);
+    // After it was read: a lease that ends now is not one that cannot be understood.
+    const stats = await unlessMissing(lstat(file));
     if (stats?.isFile() !== true) continue;
-    const found = await readOwnFile(join(leases, name), MAX_LEASE_BYTES).catch(() => null);
-    if (found?.kind === 'missing') continue;
     const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : name;
-    const lease = found?.kind === 'text' ? parseLease(found.text) : null;
     const { mtimeMs: takenAtMs } = stats;
     const holder = 'a file that cannot be understood';
     const unknown = { id, holder, takenAtMs, untilMs: takenAtMs + LONGEST_LEASE_MS };
     files.push({ name, lease: lease?.id === id ? lease : unknown });
   }
   return files;
-}
-
-function parseLease(text: string): Lease | null {
-  try {
-    return leaseSchema.parse(JSON.parse(text));
-  } catch {
-    return null;
-  }
 }
 
 /** The leases that publishing waits for. @param nowMs milliseconds since the epoch @throws MirrorError `disk.*` */

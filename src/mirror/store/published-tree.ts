@@ -161,16 +161,16 @@ async function renameInto(from: string, to: string): Promise<void> {
 }
 
 /** Removes empty folders upwards from one: those within a tree, but not the tree, or those around trees and manifests. */
-export async function removeLeftFolders(
+export function removeLeftFolders(
   { root }: DirectoryLayout,
   targets: readonly string[],
   folder: string,
-): Promise<void> {
+): void {
   const [top = ''] = folder.split('/', 1);
   if (top !== 'mirror' && top !== 'manifests') return;
   const trees = targets.map((target) => `mirror/${target}`);
   const around = trees.find((tree) => folder === tree || folder.startsWith(`${tree}/`)) ?? top;
-  await removeEmptyFolders(join(root, folder), join(root, around));
+  removeEmptyFolders(join(root, folder), join(root, around));
 }
 
 /** The part of a folder's permissions that new entries in it inherit (acl(5), inode(7)). */

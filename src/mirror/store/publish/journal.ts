@@ -149,7 +149,7 @@ async function makeMoves(
   }
   // Not earlier: a folder that the next move fills again would lose its permissions.
   for (const folder of new Set(moves.map(({ from }) => dirname(from))))
-    await removeLeftFolders(layout, targets, folder);
+    removeLeftFolders(layout, targets, folder);
 }
 
 /** Whether any move of a journal was made, or may have been: then all of them must be made. */

@@ -222,7 +222,7 @@ async function remove(
   const isMoved = await serially(async () => {
     const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
     await rm(manifest, { force: true });
-    await removeEmptyFolders(dirname(tree), layout.history);
+    removeEmptyFolders(dirname(tree), layout.history);
     return isThere;
   });
   if (isMoved) await rm(trash, { recursive: true, force: true });
