@@ -7,11 +7,6 @@ const CACHED_MS = 3000;
 
 const TRY_EVERY_MS = 50;
 
-/** Whether a network file system failed to find the former file of a name that another machine has replaced or removed (open(2), NFS). */
-export function isStale(error: unknown): boolean {
-  return systemCode(error) === 'ESTALE';
-}
-
 /**
  * Reads by name a file that other machines may replace or remove; repeats it while the file system uses the old meaning of the name.
  * @param read reads from the beginning
@@ -22,7 +17,8 @@ export async function againWhileStale<T>(read: () => Promise<T>): Promise<T> {
     try {
       return await read();
     } catch (error) {
-      if (!isStale(error) || performance.now() - startedAtMs > CACHED_MS) throw error;
+      // The former file of a name that another machine has replaced or removed (open(2), NFS).
+      if (systemCode(error) !== 'ESTALE' || performance.now() - startedAtMs > CACHED_MS) throw error;
       await sleep(TRY_EVERY_MS);
     }
   }

@@ -43,13 +43,6 @@ describe('the SQLite store', () => {
     expect(await store.get('a')).toBe('still works');
   });
 
-  it('lists more entries than it reads at once, in order, each once', async () => {
-    const store = storeOf('ns');
-    const keys = Array.from({ length: 1000 }, (_, index) => `key ${String(index).padStart(4, '0')}`);
-    await store.setMany(keys.map((key) => ({ key, value: 'x' })));
-    expect((await everything(store)).map(([key]) => key)).toEqual(keys);
-  });
-
   it('throws when its database is gone', async () => {
     const store = storeOf('ns');
     await backend.close();
