@@ -1,4 +1,13 @@
-import { closeSync, fstatSync, lstatSync, openSync, readFileSync, readlinkSync, type Stats } from 'node:fs';
+import {
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  readlinkSync,
+  type Stats,
+} from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 
 import { systemCode, unlessMissingNow } from '../errors/disk-errors.ts';
@@ -21,9 +30,12 @@ export async function withOpen<T>(
   }
 }
 
-/** Reads a file and its facts synchronously; as {@link withOpen}. @throws system errors of opening and reading */
+/**
+ * Reads a file and its facts synchronously; as {@link withOpen}. Does not wait for the other end of a pipe (open(2)).
+ * @throws system errors of opening and reading
+ */
 export function readNow(path: string): { readonly stats: Stats; readonly bytes: Buffer } {
-  const fd = openSync(path, 'r');
+  const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     return { stats: fstatSync(fd), bytes: readFileSync(fd) };
   } finally {

@@ -206,7 +206,7 @@ function keyOf(manifest: Manifest): string {
   return targetKey(targetOf(manifest));
 }
 
-/** SHA-256 of a plain file in hexadecimal digits, as far as this size; null if it cannot be read. */
+/** SHA-256 of a plain file of an expected size, in hexadecimal digits; null if it cannot be read. */
 export async function digestOf(file: string, sizeBytes: number): Promise<string | null> {
   const isFile = (await lstat(file).catch(() => null))?.isFile() === true;
   return isFile ? sha256Of(file, sizeBytes).catch(() => null) : null;
