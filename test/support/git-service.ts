@@ -36,7 +36,6 @@ const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([
   ['fetched', /: fetched what changed$/],
   ['recovered', /: can be fetched again$/],
   ['failing', /: cannot be (?:cloned|fetched)[,;]/],
-  ['damaged', /: the local copy is damaged;/],
 ]);
 
 /** The outcomes of fetches in the log of a registry. */

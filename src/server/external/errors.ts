@@ -76,17 +76,3 @@ export function reasonIn(said: string): string {
     .replaceAll(/\p{Cc}/gu, ' ')
     .trim();
 }
-
-/** A bare repository of the service that cannot be read. */
-export class DamagedError extends MirrorError {}
-
-/** Git's words for a repository that is not whole (LC_ALL=C; git 2.39 to 2.51). */
-const DAMAGE =
-  /not a git repository|No such ref: HEAD|(?:missing|bad|invalid|corrupt(?:ed)?|broken) (?:object|loose object|blob|tree|commit)|unable to read|is corrupt|reference broken/i;
-
-/** Returns the error, as a DamagedError if the repository and not the machine caused it. */
-export function blameRepository(error: unknown): never {
-  if (error instanceof MirrorError && DAMAGE.test(error.message))
-    throw new DamagedError('service.failed', error.message, { cause: error });
-  throw error;
-}

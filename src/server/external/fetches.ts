@@ -1,9 +1,10 @@
 import { Places } from '../../lib/concurrency/concurrency.ts';
+import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { backOffDelayMs, LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
 import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
 import { adviceOf, type Tell } from '../git/tell.ts';
-import { DamagedError, RemoteError } from './errors.ts';
+import { RemoteError } from './errors.ts';
 
 /** Why a repository could not be fetched the last time. */
 export interface FetchProblem {
@@ -20,10 +21,9 @@ export interface FetchWays {
   /**
    * Updates a repository from its source, and returns whether anything was different.
    * @param onChange called when there is something to fetch
-   * @throws DamagedError when the local copy cannot be read
    */
   readonly pull: (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
-  /** Replaces the repository by a new clone. */
+  /** Fetches a repository for the first time. */
   readonly clone: (repository: RegisteredRepository) => Promise<unknown>;
 }
 
@@ -34,14 +34,12 @@ const DAY_MS = 86_400_000;
 const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 
 /** The fetches of a repository. */
-class FetchState {
-  /** Settles when all fetches so far have ended; never rejects. They take turns, as git locks the branches. */
-  last: Promise<unknown> = Promise.resolve();
-  /** The fetch that waits for its turn; null if none waits. */
-  waiting: Promise<void> | null = null;
-  /** The fetch that has begun: `fetching` while changes come. */
-  running: 'comparing' | 'fetching' | null = null;
-  problem: FetchProblem | null = null;
+interface FetchState {
+  /** Fetches; requests before a fetch begins share it. They take turns, as git locks the branches. */
+  readonly fetch: SharedWork<void>;
+  /** Whether changes are coming. */
+  isFetching: boolean;
+  problem: FetchProblem | null;
 }
 
 /** Fetches the external repositories of an index, and immediately those that were never fetched. */
@@ -70,7 +68,7 @@ export class Fetches {
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {
     if (this.index.find(id)?.cloned === false) return 'cloning';
-    return this.states.get(id)?.running === 'fetching' ? 'fetching' : null;
+    return this.states.get(id)?.isFetching === true ? 'fetching' : null;
   }
 
   /** Why the last fetch failed; null if it succeeded. */
@@ -84,12 +82,7 @@ export class Fetches {
    * @throws RemoteError when it cannot be fetched
    */
   fetch(id: string): Promise<void> {
-    const state = this.stateOf(id);
-    if (state.waiting !== null) return state.waiting;
-    const done = state.last.then(() => this.places.run(() => this.fetchInTurn(id, state)));
-    state.waiting = done;
-    state.last = done.catch(() => undefined);
-    return done;
+    return this.stateOf(id).fetch();
   }
 
   /** As `fetch`, without waiting. Returns false for a repository that is not external. */
@@ -103,10 +96,7 @@ export class Fetches {
   /** Compares all external repositories with their sources, immediately and then regularly, except those that failed. */
   startComparing(intervalMs: number): void {
     const compare = (): void => {
-      for (const { id } of this.index.list()) {
-        const { waiting, running, problem } = this.stateOf(id);
-        if (waiting === null && running === null && problem === null) this.soon(id);
-      }
+      for (const { id } of this.index.list()) if (this.problemOf(id) === null) this.soon(id);
     };
     compare();
     this.comparisons = setInterval(compare, Math.min(intervalMs, LONGEST_TIMER_MS));
@@ -117,31 +107,35 @@ export class Fetches {
     this.isClosed = true;
     clearInterval(this.comparisons);
     for (const { problem } of this.states.values()) clearTimeout(problem?.timer);
-    await Promise.all([...this.states.values()].map(({ last }) => last));
+    // The next fetch of each does nothing, and begins when the running one has ended.
+    await Promise.all([...this.states.values()].map((state) => state.fetch()));
   }
 
   private stateOf(id: string): FetchState {
-    const state = this.states.get(id) ?? new FetchState();
+    const known = this.states.get(id);
+    if (known !== undefined) return known;
+    const state: FetchState = {
+      fetch: shareWork(() => this.places.run(() => this.fetchInTurn(id, state))),
+      isFetching: false,
+      problem: null,
+    };
     this.states.set(id, state);
     return state;
   }
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
-    state.waiting = null;
     clearTimeout(state.problem?.timer);
     const repository = this.index.find(id);
     if (this.isClosed || repository === undefined || repository.source === null) return;
-    state.running = 'comparing';
     try {
-      if (repository.cloned) await this.bringInStep(repository, state);
-      else await this.clone(repository);
+      await (repository.cloned ? this.update(repository, state) : this.clone(repository));
       if (state.problem !== null) this.tell(`${repository.full_name}: can be fetched again`);
       state.problem = null;
     } catch (error) {
       this.putOff(id, state, error);
       throw error;
     } finally {
-      state.running = null;
+      state.isFetching = false;
     }
   }
 
@@ -162,19 +156,11 @@ export class Fetches {
     this.tell(`${name}: ${what}. ${next}: ${adviceOf(error)}`, 'warn');
   }
 
-  private async bringInStep(repository: RegisteredRepository, state: FetchState): Promise<void> {
-    const onChange = (): void => {
-      state.running = 'fetching';
-    };
-    try {
-      if (await this.ways.pull(repository, onChange)) this.tellFetched(repository, 'fetched what changed');
-    } catch (error) {
-      if (!(error instanceof DamagedError)) throw error;
-      await this.index.markDamaged(repository.id);
-      const what = 'the local copy is damaged; it is cloned again';
-      this.tell(`${repository.full_name}: ${what}: ${adviceOf(error)}`, 'warn');
-      await this.clone(repository);
-    }
+  private async update(repository: RegisteredRepository, state: FetchState): Promise<void> {
+    const isChanged = await this.ways.pull(repository, () => {
+      state.isFetching = true;
+    });
+    if (isChanged) this.tellFetched(repository, 'fetched what changed');
   }
 
   private async clone(repository: RegisteredRepository): Promise<void> {

@@ -137,13 +137,14 @@ export async function reach(
   remote: Remote,
   gitDirectory: string | null,
   args: readonly string[],
-  bounds: { readonly limitMs?: number; readonly maxOutputBytes?: number } = {},
+  limitMs?: number,
 ): Promise<string> {
   // The file may be replaced at any time, even after git has read it.
   const before = await readSecrets(remote.credentialFile);
   const environment = networkEnvironment(remote, await wayTo(remote));
   try {
-    return await git.text(gitDirectory, args, { ...bounds, environment, isLong: true });
+    const limit = limitMs === undefined ? {} : { limitMs };
+    return await git.text(gitDirectory, args, { ...limit, environment, isLong: true });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
     throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);

@@ -7,7 +7,7 @@ import { LASTING_SETTINGS } from '../git/bare.ts';
 import type { Git } from '../git/git.ts';
 import { settleDefaultBranch } from '../git/refs.ts';
 import type { RegisteredRepository } from '../git/repository-index.ts';
-import { blameRepository, RemoteError } from './errors.ts';
+import { RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
 
 /**
@@ -42,14 +42,13 @@ export interface References {
 }
 
 const BRANCH_PREFIX = 'refs/heads/';
-/** The references that the service has, as patterns. */
-const PATTERNS = [`${BRANCH_PREFIX}*`, 'refs/tags/*'];
+/** The references that the service has, and their patterns. */
+const PREFIXES = [BRANCH_PREFIX, 'refs/tags/'];
+const PATTERNS = PREFIXES.map((prefix) => `${prefix}*`);
 const REFSPECS = PATTERNS.map((pattern) => `+${pattern}:${pattern}`);
 
 /** Timeout for a server's list of references, in milliseconds. */
 const COMPARISON_LIMIT_MS = 60_000;
-/** Limit for the list of references, which is held in memory: about half a million of usual length. */
-const MAX_REFERENCES_BYTES = 64 * 1024 ** 2;
 
 /** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
 export function parseReferences(output: string): References {
@@ -75,8 +74,7 @@ export async function askRemote(
   limitMs: number = COMPARISON_LIMIT_MS,
 ): Promise<References> {
   const args = ['ls-remote', '--symref', '--', remote.source, 'HEAD', ...PATTERNS];
-  const bounds = { limitMs, maxOutputBytes: MAX_REFERENCES_BYTES };
-  const references = parseReferences(await reach(git, remote, null, args, bounds));
+  const references = parseReferences(await reach(git, remote, null, args, limitMs));
   if ([...references.ids.values()].some((id) => id.length !== 40)) {
     // The service's versions have ids of 40 digits (service specification, section 2.3).
     throw new RemoteError('unsupported', 'the repository keeps its objects by SHA-256');
@@ -84,16 +82,12 @@ export async function askRemote(
   return references;
 }
 
-/** Makes for-each-ref read each object, so that it fails if one is missing; it prints nothing else. */
-const OWN_FORMAT = '--format=%(objectname)%09%(refname)%(if)%(objecttype)%(then)%(end)';
-
-/** @throws DamagedError when references or what they name cannot be read */
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const [output, head] = await Promise.all([
-    git.text(gitDirectory, ['for-each-ref', OWN_FORMAT, 'refs/heads/', 'refs/tags/']),
+    git.text(gitDirectory, ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES]),
     // It exits with 1 if HEAD names a commit instead of a branch.
     git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
-  ]).catch(blameRepository);
+  ]);
   return { ids: parseReferences(output).ids, head: head === '' ? null : head };
 }
 
@@ -152,8 +146,7 @@ export interface PullOptions {
  * Updates a bare repository from another one: branches, tags and default branch. If that
  * cannot be read, nothing changes.
  * @returns whether anything was different
- * @throws RemoteError when the other one cannot be read or is too large, DamagedError when this one cannot be read, MirrorError
- *   `service.failed` when git fails here
+ * @throws RemoteError when the other one cannot be read or is too large, MirrorError `service.failed` when git fails here
  */
 export async function pull(
   git: Git,

@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, rename, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
@@ -119,27 +119,6 @@ describe('an external repository', () => {
 });
 
 describe('a clone that is lost', () => {
-  it.each([
-    [
-      'objects',
-      (own: string) => rm(join(own, 'objects'), { recursive: true }).then(() => mkdir(join(own, 'objects'))),
-    ],
-    ['everything in it', (own: string) => rm(own, { recursive: true }).then(() => mkdir(own))],
-    ['folder', (own: string) => rm(own, { recursive: true })],
-    ['branch', (own: string) => writeFile(join(own, 'refs', 'heads', 'main'), '')],
-  ])('is made again: %s', async (_, lose) => {
-    const path = await external();
-    const { registry, id, own, ask } = await connected(path);
-    await lose(own);
-    await registry.fetches.fetch(id).catch(() => registry.fetches.fetch(id));
-    expect(await heads(own)).toEqual(await heads(path));
-    expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
-    expect(registry.list()[0]).toMatchObject({ cloned: true });
-    expect(registry.list()[0]).not.toHaveProperty('damaged');
-    expect(await readdir(join(root, 'data', 'repositories'))).toEqual([`${id}.git`]);
-    expect(await readFile(join(own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
-  });
-
   it('is made by the next service, and answers 503 until then', async () => {
     const path = await external();
     const first = await connected(path);
@@ -158,6 +137,8 @@ describe('a clone that is lost', () => {
     second.registry.fetches.soon(first.id);
     await expect.poll(kinds, PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
     expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
+    expect(second.registry.list()[0]).not.toHaveProperty('damaged');
+    expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
   });
 });
 
