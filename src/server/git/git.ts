@@ -16,10 +16,9 @@ interface StartOptions
   readonly environment?: Readonly<Record<string, string>>;
 }
 
-interface RunOptions extends StartOptions {
+interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
   /** How long it may take, in milliseconds. */
   readonly limitMs?: number;
-  readonly maxOutputBytes?: number;
   /** An exit code besides 0 that is an answer, not a failure. */
   readonly alsoFine?: number;
   /** Takes no slot of the short commands: another program decides how long it runs. */
@@ -130,7 +129,7 @@ export class Git {
    * Runs git to its end.
    * @param gitDirectory the bare repository, or null for a command that needs none
    * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not exit with 0, or exceeds its time or output limit
+   * @throws MirrorError `service.failed` when it does not exit with 0, or exceeds its time limit
    */
   run(gitDirectory: string | null, args: readonly string[], options: RunOptions = {}): Promise<Buffer> {
     const collect = async (): Promise<Buffer> => {
@@ -146,18 +145,25 @@ export class Git {
     return (await this.run(gitDirectory, args, options)).toString('utf8').replace(/\n+$/, '');
   }
 
-  /**
-   * As `run`, for output of any length made of NUL-terminated tokens, which are passed on one at a time as UTF-8.
-   * @param onToken receives each token, cut at `limitBytes`
-   */
+  /** As `run`, for output of any length made of NUL-terminated tokens, which are passed on one at a time as UTF-8. */
   tokens(
     gitDirectory: string,
     args: readonly string[],
     onToken: (token: string) => void,
-    options: { readonly limitBytes?: number; readonly input?: string } = {},
+    input = '',
   ): Promise<void> {
-    const { limitBytes, ...rest } = options;
-    return this.short.run(() => this.consume(gitDirectory, args, rest, splitTokens(onToken, limitBytes)));
+    // Cut bytes, not text: a chunk may end within a character, and a part of a text keeps all of it in memory.
+    let rest: Buffer[] = [];
+    const onChunk = (chunk: Buffer): void => {
+      let from = 0;
+      for (let end = chunk.indexOf(0); end !== -1; end = chunk.indexOf(0, from)) {
+        onToken(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
+        rest = [];
+        from = end + 1;
+      }
+      rest.push(chunk.subarray(from));
+    };
+    return this.short.run(() => this.consume(gitDirectory, args, { input }, onChunk));
   }
 
   /** Ends every running program and waits until none is left; nothing can be started afterwards. */
@@ -173,63 +179,20 @@ export class Git {
   private async consume(
     gitDirectory: string | null,
     args: readonly string[],
-    { limitMs, maxOutputBytes = Infinity, alsoFine = 0, ...options }: RunOptions,
+    { limitMs, alsoFine = 0, ...options }: RunOptions,
     onChunk: (chunk: Buffer) => void,
   ): Promise<void> {
-    const bounds = new AbortController();
-    const signals = [bounds.signal, ...(options.signal === undefined ? [] : [options.signal])];
-    const { stdout, exit } = this.start(gitDirectory, args, { ...options, signal: AbortSignal.any(signals) });
-    const exceed = (what: string): void => bounds.abort(failure(args, `was ended: it ${what}`, ''));
-    const timer =
-      limitMs === undefined ? null : setTimeout(exceed, limitMs, `takes over ${limitMs / 1000} s`);
-    let sizeBytes = 0;
+    const limit = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
+    const { stdout, exit } = this.start(gitDirectory, args, { ...options, signal: limit });
     try {
-      for await (const chunk of stdout as AsyncIterable<Buffer>) {
-        sizeBytes += chunk.length;
-        if (sizeBytes > maxOutputBytes) exceed('says too much');
-        else onChunk(chunk);
-      }
+      for await (const chunk of stdout as AsyncIterable<Buffer>) onChunk(chunk);
     } catch (error) {
       // A stop ends the program, which the code below handles.
       if (!this.isStopped) throw error;
-    } finally {
-      if (timer !== null) clearTimeout(timer);
     }
     const { code, complaint } = await exit;
-    bounds.signal.throwIfAborted();
     if (code === 0 || code === alsoFine) return;
+    if (limit?.aborted === true) throw failure(args, `takes over ${(limitMs ?? 0) / 1000} s`, '');
     throw failure(args, code === null ? 'was ended early' : `ended with ${code}`, complaint);
   }
-}
-
-/** Decodes UTF-8 up to a limit, and drops a character that the limit would split. */
-export function textUpTo(bytes: Buffer, limitBytes: number): string {
-  const text = bytes.toString('utf8', 0, limitBytes);
-  return bytes.length > limitBytes ? text.replace(/\uFFFD$/, '') : text;
-}
-
-/**
- * Cuts chunks of output into NUL-terminated tokens; it cuts bytes, so that no character is split.
- * @param onToken receives each token, cut at the limit
- * @param limitBytes longest part of a token that is kept
- */
-export function splitTokens(
-  onToken: (token: string) => void,
-  limitBytes = Infinity,
-): (chunk: Buffer) => void {
-  // One byte more than the limit shows whether the limit splits a character.
-  const heldBytes = limitBytes + 1;
-  let rest: Buffer = Buffer.alloc(0);
-  const give = (bytes: Buffer): void => onToken(textUpTo(bytes, limitBytes));
-  const joined = (piece: Buffer): Buffer =>
-    rest.length === 0 ? piece : Buffer.concat([rest, piece.subarray(0, heldBytes - rest.length)]);
-  return (chunk) => {
-    let from = 0;
-    for (let end = chunk.indexOf(0, from); end !== -1; end = chunk.indexOf(0, from)) {
-      give(joined(chunk.subarray(from, end)));
-      rest = Buffer.alloc(0);
-      from = end + 1;
-    }
-    rest = joined(chunk.subarray(from, Math.min(chunk.length, from + heldBytes)));
-  };
 }

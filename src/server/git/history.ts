@@ -1,5 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { type Git, textUpTo } from './git.ts';
+import type { Git } from './git.ts';
 import type { Heads } from './refs.ts';
 import {
   type CommitParents,
@@ -35,7 +35,7 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
     const found = await readCommits(git, gitDirectory, range);
     const unknown = found.filter(({ id }) => !tables.has(id));
     const reader = createDiffReader(unknown, tables);
-    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, { input: diffRequests(unknown) });
+    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, diffRequests(unknown));
     reader.close();
     knownHeads = heads;
   }
@@ -94,11 +94,11 @@ async function readCommits(
 /** The facts of a commit that the list shows. */
 export interface Commit {
   readonly id: string;
-  /** The first kilobyte at most. */
+  /** At most {@link AUTHOR_LIMIT} characters of it. */
   readonly author: string;
   /** Commit time in whole seconds since 1970. */
   readonly committedAtSeconds: number;
-  /** With its line feed, if it has one; at most {@link DETAIL_LIMIT_BYTES} of it. */
+  /** With its line feed, if it has one; at most {@link MESSAGE_LIMIT} characters of it. */
   readonly message: string;
 }
 
@@ -125,9 +125,14 @@ const DETAIL_ARGUMENTS = [
 ] as const;
 const DETAIL_TOKENS = 4;
 
-/** Longest part of a message that is read: a message can have any length, and the list repeats it for each workbook of the commit. */
-const DETAIL_LIMIT_BYTES = 64 * 1024;
-const AUTHOR_LIMIT_BYTES = 1024;
+/** Longest part of a message that is kept, in characters: it can have any length, and the list repeats it for each workbook of the commit. */
+const MESSAGE_LIMIT = 64 * 1024;
+const AUTHOR_LIMIT = 1024;
+
+/** The beginning of a text, without half of a character. */
+function startOf(text: string, limit: number): string {
+  return text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
+}
 
 /** Reads the facts of those commits that are not known yet, by their ids. */
 async function readDetails(
@@ -145,10 +150,13 @@ async function readDetails(
     if (tokens.length < DETAIL_TOKENS) return;
     const [id = '', name = '', seconds = '', message = ''] = tokens;
     tokens = [];
-    const author = textUpTo(Buffer.from(name), AUTHOR_LIMIT_BYTES);
-    details.set(id, { id, author, committedAtSeconds: Number(seconds), message });
+    details.set(id, {
+      id,
+      author: startOf(name, AUTHOR_LIMIT),
+      committedAtSeconds: Number(seconds),
+      message: startOf(message, MESSAGE_LIMIT),
+    });
   };
-  const input = missing.map((id) => `${id}\n`).join('');
-  await git.tokens(gitDirectory, DETAIL_ARGUMENTS, onToken, { input, limitBytes: DETAIL_LIMIT_BYTES });
+  await git.tokens(gitDirectory, DETAIL_ARGUMENTS, onToken, missing.map((id) => `${id}\n`).join(''));
   return details;
 }
