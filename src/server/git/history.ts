@@ -1,4 +1,3 @@
-import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from './git.ts';
 import type { Heads } from './refs.ts';
 import {
@@ -6,12 +5,13 @@ import {
   createDiffReader,
   diffRequests,
   type VersionTable,
+  type WorkbookVersion,
 } from './workbook-versions.ts';
 
 /** The histories of the branches of a repository. */
 export interface Histories {
-  /** The workbooks at the head of a branch. */
-  readonly tableOf: (head: string) => VersionTable;
+  /** The workbooks at each head of a branch. */
+  readonly tables: ReadonlyMap<string, VersionTable>;
   /** The commit of each version. */
   readonly commits: ReadonlyMap<string, Commit>;
 }
@@ -19,44 +19,31 @@ export interface Histories {
 /** Reads and remembers the histories of the branches of one repository; one reading at a time. */
 export type HistoryReader = ReturnType<typeof createHistoryReader>;
 
-/**
- * Makes a reader, still empty, of a bare repository's histories. Each commit is read once, even if several
- * branches share it.
- */
+/** Makes a reader, still empty, of a bare repository's histories. Each commit is read once, even if several branches share it. */
 export function createHistoryReader(git: Git, gitDirectory: string) {
-  /** The versions at each known commit; if a commit is known, so are all its ancestors. */
-  const tables = new Map<string, VersionTable>();
-  let knownHeads: ReadonlySet<string> = new Set();
+  const tables = new Map<string, Map<string, WorkbookVersion>>();
   let commits: ReadonlyMap<string, Commit> = new Map();
 
-  /** Reads the commits between the known ones and some heads. */
+  /** Reads the commits between the heads of the last reading and other heads. */
   async function walk(heads: ReadonlySet<string>): Promise<void> {
-    const range = [...heads, ...[...knownHeads].map((id) => `^${id}`)];
+    const range = [...heads, ...[...tables.keys()].map((id) => `^${id}`)];
     const found = await readCommits(git, gitDirectory, range);
-    const unknown = found.filter(({ id }) => !tables.has(id));
-    const reader = createDiffReader(unknown, tables);
-    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, diffRequests(unknown));
+    const reader = createDiffReader(found, heads, tables);
+    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, diffRequests(found));
     reader.close();
-    knownHeads = heads;
+    for (const id of tables.keys()) if (!heads.has(id)) tables.delete(id);
   }
 
   async function walkFromKnown(heads: ReadonlySet<string>): Promise<void> {
+    const isFirst = tables.size === 0;
     try {
       await walk(heads);
     } catch (error) {
-      if (tables.size === 0) throw error;
-      // An earlier head may be gone from the repository.
       tables.clear();
-      knownHeads = new Set();
-      await walk(heads);
+      if (isFirst) throw error;
+      // An earlier head may be gone from the repository, or a new branch may begin at a commit before one.
+      await walkFromKnown(heads);
     }
-  }
-
-  function tableOf(head: string): VersionTable {
-    const table = tables.get(head);
-    if (table === undefined)
-      throw new MirrorError('service.failed', `the history of commit ${head} is incomplete`);
-    return table;
   }
 
   return {
@@ -64,11 +51,9 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
     async read(branches: Heads): Promise<Histories> {
       const heads = new Set(branches.values());
       if (heads.size > 0) await walkFromKnown(heads);
-      const versions = new Set<string>();
-      for (const table of new Set([...heads].map(tableOf)))
-        for (const bucket of table) for (const { id } of bucket.values()) versions.add(id);
-      commits = await readDetails(git, gitDirectory, versions, commits);
-      return { tableOf, commits };
+      const versions = [...tables.values()].flatMap((table) => [...table.values()].map(({ id }) => id));
+      commits = await readDetails(git, gitDirectory, new Set(versions), commits);
+      return { tables, commits };
     },
   };
 }

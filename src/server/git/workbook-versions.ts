@@ -17,48 +17,8 @@ export interface WorkbookVersion {
   readonly blobId: string;
 }
 
-type Bucket = ReadonlyMap<string, WorkbookVersion>;
-
-/**
- * The workbooks in a commit, by path. A table never changes, and shares most of its buckets with the tables of neighbouring
- * commits: tables for many commits take little more memory than the changes between them.
- */
-export type VersionTable = readonly Bucket[];
-
-const BUCKETS = 64;
-const EMPTY_BUCKET: Bucket = new Map();
-const EMPTY_TABLE: VersionTable = Array.from({ length: BUCKETS }, () => EMPTY_BUCKET);
-
-function bucketOf(path: string): number {
-  let hash = 0;
-  for (let index = 0; index < path.length; index += 1)
-    hash = (Math.imul(hash, 31) + path.charCodeAt(index)) >>> 0;
-  return hash % BUCKETS;
-}
-
-/** Finds the version of a workbook; undefined if the commit lacks it. */
-export function versionAt(table: VersionTable, path: string): WorkbookVersion | undefined {
-  return table[bucketOf(path)]?.get(path);
-}
-
-/** Makes a table with other versions of some paths; null removes one. */
-function withChanges(
-  table: VersionTable,
-  changes: ReadonlyMap<string, WorkbookVersion | null>,
-): VersionTable {
-  if (changes.size === 0) return table;
-  const buckets: Bucket[] = [...table];
-  const copies = new Map<number, Map<string, WorkbookVersion>>();
-  for (const [path, version] of changes) {
-    const index = bucketOf(path);
-    const copy = copies.get(index) ?? new Map(table[index]);
-    copies.set(index, copy);
-    buckets[index] = copy;
-    if (version === null) copy.delete(path);
-    else copy.set(path, version);
-  }
-  return buckets;
-}
+/** The workbooks in a commit, by path. */
+export type VersionTable = ReadonlyMap<string, WorkbookVersion>;
 
 /** How a file differs between a parent and its child: Git's modes and the id of the new content. */
 export interface FileChange {
@@ -71,30 +31,26 @@ export interface FileChange {
 export type FileChanges = ReadonlyMap<string, FileChange>;
 
 /**
- * Finds the versions of the workbooks at a commit. A workbook is as in the first parent that holds the same file, and has that
- * parent's version. Where no parent does, the commit is the version, and its previous version comes from the first parent that has another file of
- * this name.
+ * Finds the workbooks whose versions at a commit differ from those at its first parent; null for one that the commit lacks. A workbook
+ * is as in the first parent that holds the same file, and has that parent's version. Where no parent does, the commit is the version,
+ * and its previous version comes from the first parent that has another file of this name.
  * @param changes one map for each parent, and one for a commit without parents
  * @param parents the tables of the parents
  */
-function versionsAfter(
+function updatesAt(
   commitId: string,
   changes: readonly FileChanges[],
   parents: readonly VersionTable[],
-): VersionTable {
-  const [first = EMPTY_TABLE] = parents;
+): ReadonlyMap<string, WorkbookVersion | null> {
   const updates = new Map<string, WorkbookVersion | null>();
   for (const [path, { newMode, newBlobId }] of changes[0] ?? []) {
-    const versionIn = (index: number): WorkbookVersion | undefined => {
-      const table = parents[index];
-      return table === undefined ? undefined : versionAt(table, path);
-    };
+    const versionIn = (index: number): WorkbookVersion | undefined => parents[index]?.get(path);
     const same = versionIn(changes.findIndex((change) => !change.has(path)));
     const before = versionIn(changes.findIndex((change) => FILE_MODE.test(change.get(path)?.oldMode ?? '')));
     if (!FILE_MODE.test(newMode)) updates.set(path, null);
     else updates.set(path, same ?? { id: commitId, parentId: before?.id ?? null, blobId: newBlobId });
   }
-  return withChanges(first, updates);
+  return updates;
 }
 
 /** Input lines that ask for the differences between each commit and each of its parents (git-diff-tree(1), `--stdin`). */
@@ -110,23 +66,48 @@ export function diffRequests(commits: readonly CommitParents[]): string {
  * {@link diffRequests}. For each line of the input there is a token with the id of the commit, and two tokens a changed path:
  * `:<mode> <mode> <id> <id> <letter>` and the path.
  * @param commits each after its parents
- * @param tables has the tables of all parents that are not among the commits; receives the table of each commit
+ * @param heads the commits whose tables are wanted
+ * @param tables has the tables of all parents that are not among the commits; has those of the heads in the end
  */
-export function createDiffReader(commits: readonly CommitParents[], tables: Map<string, VersionTable>) {
+export function createDiffReader(
+  commits: readonly CommitParents[],
+  heads: ReadonlySet<string>,
+  tables: Map<string, Map<string, WorkbookVersion>>,
+) {
+  /** How many commits still need the table of each. */
+  const uses = new Map([...heads].map((id) => [id, 1]));
+  for (const parent of commits.flatMap(({ parents }) => parents))
+    uses.set(parent, (uses.get(parent) ?? 0) + 1);
   let index = 0;
   let changes: Array<Map<string, FileChange>> = [];
   let change: FileChange | null = null;
+
+  function tableOf(id: string): Map<string, WorkbookVersion> {
+    const table = tables.get(id);
+    if (table === undefined) throw incomplete(id);
+    return table;
+  }
+
+  /** Whether no other commit needs the table of a parent any more; then it is dropped. */
+  function isLastUse(id: string): boolean {
+    const left = (uses.get(id) ?? 0) - 1;
+    uses.set(id, left);
+    return left === 0 && tables.delete(id);
+  }
 
   /** Finishes a commit that was read completely, and begins the next. */
   function endCommit(): void {
     const commit = commits[index];
     if (commit === undefined || changes.length < Math.max(1, commit.parents.length)) return;
-    const parents = commit.parents.map((parent) => {
-      const table = tables.get(parent);
-      if (table === undefined) throw incomplete(parent);
-      return table;
-    });
-    tables.set(commit.id, versionsAfter(commit.id, changes, parents));
+    const parents = commit.parents.map(tableOf);
+    const updates = updatesAt(commit.id, changes, parents);
+    const [first = new Map<string, WorkbookVersion>()] = parents;
+    const [isFree = true] = commit.parents.map(isLastUse);
+    const table = isFree ? first : new Map(first);
+    for (const [path, version] of updates)
+      if (version === null) table.delete(path);
+      else table.set(path, version);
+    tables.set(commit.id, table);
     changes = [];
     index += 1;
   }
