@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-import { Places } from '../../lib/concurrency/concurrency.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { type Git, settingArguments } from './git.ts';
@@ -85,25 +84,9 @@ const PACKING_SETTINGS = settingArguments(
 );
 
 /**
- * Keeps repositories compact, one at a time: every fetch and push leaves a pack, and every upload single objects. Git allows
- * reading and writing at the same time.
- * @param gitDirectory gives the bare repository of an id
- * @returns a function to call with an id after a change; it never throws
+ * Packs a repository that has grown: every fetch and push leaves a pack, and every upload single objects. Git allows reading and
+ * writing at the same time, and packs a repository in one process only. A failed run loses nothing, and is repeated after the next change.
  */
-export function createHousekeeping(
-  git: Git,
-  gitDirectory: (repositoryId: string) => string,
-): (repositoryId: string) => void {
-  const turns = new Places(1);
-  const waiting = new Set<string>();
-  const pack = async (repositoryId: string): Promise<void> => {
-    waiting.delete(repositoryId);
-    await git.run(gitDirectory(repositoryId), [...PACKING_SETTINGS, 'gc', '--auto', '--quiet']);
-  };
-  return (repositoryId) => {
-    if (waiting.has(repositoryId)) return;
-    waiting.add(repositoryId);
-    // A failed or stopped run loses nothing, and is repeated after the next change.
-    turns.run(() => pack(repositoryId)).catch(() => undefined);
-  };
+export async function packGrown(git: Git, gitDirectory: string): Promise<void> {
+  await git.run(gitDirectory, [...PACKING_SETTINGS, 'gc', '--auto', '--quiet']).catch(() => undefined);
 }

@@ -1,20 +1,16 @@
 import { createHash } from 'node:crypto';
 
-import { Places } from '../../lib/concurrency/concurrency.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Bytes, Content } from '../http/library.ts';
 import type { Git } from './git.ts';
-import { commitOfFolder, findObject, outputOf } from './objects.ts';
+import { commitOfFolder, findObject } from './objects.ts';
 import { type Branches, readBranches } from './refs.ts';
 
 /** A zip without entries is its end record alone: 22 bytes. */
 const EMPTY_ZIP = Buffer.concat([Buffer.from('PK\u0005\u0006', 'latin1'), Buffer.alloc(18)]);
 /** Workbooks are compressed already; more effort would not make the archive smaller. */
 const ZIP_EFFORT = '-1';
-
-/** Each program holds some megabytes until its reader is done. */
-const READERS_AT_ONCE = 64;
 
 /** The entity tag of a Git object: strong, since an object never changes. */
 function tagOf(objectId: string, way = ''): string {
@@ -48,17 +44,7 @@ async function* emptyZip(): Bytes {
 
 /** Gives the contents of bare repositories, byte for byte as they were committed. */
 export function createContents(git: Git) {
-  const places = new Places(READERS_AT_ONCE);
   let way: string | null = null;
-
-  async function* read(gitDirectory: string, args: readonly string[], signal: AbortSignal): Bytes {
-    const leave = await places.take(signal);
-    try {
-      yield* outputOf(git, gitDirectory, args, signal);
-    } finally {
-      leave();
-    }
-  }
 
   async function archiveOf(gitDirectory: string, commitId: string): Promise<Content> {
     way ??= await archiveWay(git);
@@ -67,7 +53,7 @@ export function createContents(git: Git) {
       kind: 'archive',
       etag: tagOf(commitId, `-${way}`),
       sizeBytes: null,
-      open: (signal) => read(gitDirectory, args, signal),
+      open: (signal) => git.output(gitDirectory, args, signal),
     };
   }
 
@@ -91,7 +77,8 @@ export function createContents(git: Git) {
       return archiveOf(gitDirectory, await commitOfFolder(git, gitDirectory, commitId, object.id));
     if (object?.type !== 'blob')
       throw new RequestError(404, 'path_not_found', `there is no folder or file ${path} on this branch`);
-    const open = (signal: AbortSignal): Bytes => read(gitDirectory, ['cat-file', 'blob', object.id], signal);
+    const args = ['cat-file', 'blob', object.id];
+    const open = (signal: AbortSignal): Bytes => git.output(gitDirectory, args, signal);
     return {
       kind: 'file',
       etag: tagOf(object.id),

@@ -2,6 +2,7 @@ import { devNull } from 'node:os';
 
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Bytes } from '../http/library.ts';
 import {
   type ProgramEnd,
   type ProgramStart,
@@ -27,6 +28,9 @@ interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
 
 /** Short commands take turns, so that many simultaneous requests do not become as many processes. */
 const SHORT_COMMANDS_AT_ONCE = 8;
+
+/** Programs for clients, who decide how long each runs: it holds some megabytes until its client is done. */
+const FOR_CLIENTS_AT_ONCE = 64;
 
 /** Settings as arguments of git. */
 export function settingArguments(...settings: readonly string[]): string[] {
@@ -101,6 +105,8 @@ function failure(args: readonly string[], ending: string, complaint: string): Mi
 export class Git {
   private readonly running = new Set<RunningProgram>();
   private readonly short = new Places(SHORT_COMMANDS_AT_ONCE);
+  /** The places of programs for clients. */
+  readonly forClients = new Places(FOR_CLIENTS_AT_ONCE);
   private isStopped = false;
 
   /**
@@ -164,6 +170,27 @@ export class Git {
       rest.push(chunk.subarray(from));
     };
     return this.short.run(() => this.consume(gitDirectory, args, { input }, onChunk));
+  }
+
+  /**
+   * Gives the output of a program as it comes, in a place of those for clients.
+   * @throws MirrorError `service.failed` when it does not end well, and the reason of `signal`
+   */
+  async *output(gitDirectory: string, args: readonly string[], signal: AbortSignal): Bytes {
+    const leave = await this.forClients.take(signal);
+    try {
+      const { stdout, exit } = this.start(gitDirectory, args, { signal });
+      try {
+        yield* stdout as AsyncIterable<Buffer>;
+        const { code, complaint } = await exit;
+        if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
+      } finally {
+        // The program, or a child of it, could never end if its pipe were not emptied.
+        stdout.destroy();
+      }
+    } finally {
+      leave();
+    }
   }
 
   /** Ends every running program and waits until none is left; nothing can be started afterwards. */

@@ -1,4 +1,3 @@
-import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request.ts';
@@ -32,9 +31,6 @@ function settingsFor(maxUploadBytes: number): string[] {
   );
   return [...LASTING_SETTINGS, ...settings];
 }
-
-/** Git clients served at the same time: each holds a git program and some megabytes while it is served. */
-const CLIENTS_AT_ONCE = 64;
 
 /** Time for a broken push to clean up: git may have received much data. */
 const PUSH_GRACE_MS = 10_000;
@@ -108,7 +104,6 @@ export function createGitServer(
   registry: Registry,
   { maxUploadBytes, onPushed }: { maxUploadBytes: number; onPushed: (repositoryId: string) => void },
 ) {
-  const places = new Places(CLIENTS_AT_ONCE);
   const settings = settingsFor(maxUploadBytes);
 
   /** The work after a push, done even if the client has disconnected. */
@@ -125,7 +120,7 @@ export function createGitServer(
     followed: Promise<void>,
   ): Bytes {
     if (begun.length > 0) yield begun;
-    for (let next = await chunks.next(); next.done !== true; next = await chunks.next()) yield next.value;
+    yield* { [Symbol.asyncIterator]: () => chunks };
     // A client reads the end of an answer only after it has sent everything.
     const problem = await fed;
     if (problem !== null) throw problem;
@@ -148,7 +143,7 @@ export function createGitServer(
      */
     async gitReply(repositoryId: string, request: GitRequest, signal: AbortSignal): Promise<Reply> {
       const gitDirectory = registry.presentDirectory(repositoryId);
-      const leave = await places.take(signal);
+      const leave = await git.forClients.take(signal);
       const isPush = request.program === 'git-receive-pack' && !request.isAdvertisement;
       const running = git.start(null, [...settings, 'http-backend'], {
         environment: cgiVariables(gitDirectory, request),

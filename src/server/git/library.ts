@@ -9,7 +9,7 @@ import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
-import { createHousekeeping } from './bare.ts';
+import { packGrown } from './bare.ts';
 import type { Registry } from './repositories.ts';
 import { createProcessingStatuses, PROCESSING, SUCCESS } from './processing-status.ts';
 import type { Tell } from './tell.ts';
@@ -61,9 +61,8 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     standings?.look(rows);
     return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
   };
-  const packSoon = createHousekeeping(packer, registry.gitDirectory);
   const onChange = (repositoryId: string): void => {
-    packSoon(repositoryId);
+    void packGrown(packer, registry.gitDirectory(repositoryId));
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (standings !== null) workbooks().catch(() => undefined);
   };

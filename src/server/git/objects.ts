@@ -1,6 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { FileBytes } from '../checker/checker.ts';
-import type { Bytes } from '../http/library.ts';
 import type { Git } from './git.ts';
 
 /** The object at a path in a commit. */
@@ -95,27 +94,6 @@ export async function listFiles(git: Git, gitDirectory: string, commitId: string
   return files;
 }
 
-/**
- * Gives the output of a git program.
- * @throws MirrorError `service.failed` when it does not end well
- */
-export async function* outputOf(
-  git: Git,
-  gitDirectory: string,
-  args: readonly string[],
-  signal: AbortSignal,
-): Bytes {
-  const { stdout, exit } = git.start(gitDirectory, args, { signal });
-  try {
-    yield* stdout as AsyncIterable<Buffer>;
-    const { code, complaint } = await exit;
-    if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
-  } finally {
-    // The program, or a child of it, could never end if its pipe were not emptied.
-    stdout.destroy();
-  }
-}
-
 /** A file of at most this size is read whole. */
 const WHOLE_BYTES = 64 * 1024 ** 2;
 /** Bytes that are read from the end of a larger file: enough for the directory of a zip of some ten thousand parts. */
@@ -135,7 +113,7 @@ export async function readBlob(
   const last: Uint8Array[] = [];
   let sizeBytes = 0;
   let lastBytes = 0;
-  for await (const chunk of outputOf(git, gitDirectory, ['cat-file', 'blob', blobId], signal)) {
+  for await (const chunk of git.output(gitDirectory, ['cat-file', 'blob', blobId], signal)) {
     if (sizeBytes < WHOLE_BYTES) first.push(chunk);
     last.push(chunk);
     sizeBytes += chunk.length;
