@@ -8,27 +8,35 @@ import {
   type KeyKind,
 } from '../../lib/api/requests.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { findKey, findKeyOfKind, type KnownKey } from '../keys/keys.ts';
+import { findKey, findKeyOfKind, KEY_PREFIXES, type KnownKey } from '../keys/keys.ts';
 
-/** The credential of each generation (service specification, sections 5.1 and 5.2): its kind of key, and its name. */
-const CREDENTIALS: Readonly<Record<Generation, { readonly kind: KeyKind; readonly name: string }>> = {
-  current: { kind: 'personal', name: 'the API key of the current API' },
-  v1: { kind: 'token', name: 'the API token of v1' },
+/** A credential that a client must send, and how to refuse another one. */
+export interface Credential {
+  readonly kind: KeyKind;
+  readonly name: string;
+  readonly advice: string;
+  /** The header WWW-Authenticate (RFC 9110, section 11.6.1). */
+  readonly challenge?: string;
+}
+
+const KIND_NAMES: Readonly<Record<KeyKind, string>> = {
+  personal: 'a personal API key',
+  group: 'a group key',
+  token: 'an API token',
 };
 
-/** The name of each kind of key, and the prefix of its keys; revoked keys keep it. */
-const KINDS: Readonly<Record<KeyKind, { readonly name: string; readonly beginning: string }>> = {
-  personal: { name: 'a personal API key', beginning: 'wbp_' },
-  group: { name: 'a group key', beginning: 'wbg_' },
-  token: { name: 'an API token', beginning: 'wbt_' },
-};
-
-/** How to make a key for a generation, here and in the real service. */
-function howToMake(generation: Generation): string {
-  return (
-    `here \`workbook-mirror keys create --kind ${CREDENTIALS[generation].kind}\` makes one; ` +
-    `elsewhere it is made in the application settings under ${CREDENTIAL_PLACES[generation]}`
-  );
+/** The credential of a generation (service specification, sections 5.1 and 5.2). */
+function credentialOf(generation: Generation): Credential {
+  const kind = generation === 'v1' ? 'token' : 'personal';
+  const header = CREDENTIAL_HEADERS[generation];
+  return {
+    kind,
+    name: generation === 'v1' ? 'the API token of v1' : 'the API key of the current API',
+    advice:
+      `send it in the header ${header}; here \`workbook-mirror keys create --kind ${kind}\` makes one; ` +
+      `elsewhere it is made in the application settings under ${CREDENTIAL_PLACES[generation]}`,
+    challenge: `${header} realm="${generation}"`,
+  };
 }
 
 /** The specification shows the bare token (section 5.2); clients also put the usual words in front of it. */
@@ -37,43 +45,43 @@ export function withoutScheme(header: string): string {
 }
 
 /**
- * Checks that a request carries the credential of its generation (service specification, section 5).
+ * Checks that a request carries the credential of its generation.
  * @returns that key
- * @throws RequestError 401 when it is missing or wrong, 403 for a group key, 404 for v1 if no token exists
+ * @throws RequestError as {@link requireKey}, 404 for v1 if no token exists
  */
 export function authorise(
   generation: Generation,
   headers: IncomingHttpHeaders,
   keys: readonly KnownKey[],
 ): KnownKey {
-  const { kind } = CREDENTIALS[generation];
-  if (generation === 'v1' && !keys.some((key) => key.kind === kind))
-    throw new RequestError(
-      404,
-      'not_found',
-      `v1 is switched off, because there is no token: ${howToMake(generation)}`,
-    );
-  const name = CREDENTIAL_HEADERS[generation];
-  const value = headers[name];
+  const credential = credentialOf(generation);
+  if (generation === 'v1' && !keys.some(({ kind }) => kind === 'token')) {
+    const message = `v1 is switched off, because there is no token: ${credential.advice}`;
+    throw new RequestError(404, 'not_found', message);
+  }
+  const value = headers[CREDENTIAL_HEADERS[generation]];
   const header = typeof value === 'string' ? value : '';
-  const sent = generation === 'v1' ? withoutScheme(header) : header;
+  return requireKey(credential, generation === 'v1' ? withoutScheme(header) : header, keys);
+}
+
+/** Finds the key that was sent. @throws RequestError 401 when it is missing or wrong, 403 for a group key */
+export function requireKey(
+  { kind, name, advice, challenge }: Credential,
+  sent: string,
+  keys: readonly KnownKey[],
+): KnownKey {
   const key = findKeyOfKind(keys, kind, sent);
   if (key !== null) return key;
   if (findKeyOfKind(keys, 'group', sent) !== null) {
-    const message = `a group key is for incoming webhooks only: send ${KINDS[kind].name}`;
+    const message = `a group key is for incoming webhooks only: use ${KIND_NAMES[kind]}`;
     throw new RequestError(403, 'group_key', message);
   }
-  const message = `${problemOf(generation, keys, sent)}: send it in the header ${name}; ${howToMake(generation)}`;
-  throw new RequestError(401, 'unauthorized', message, {
-    'www-authenticate': `${name} realm="${generation}"`,
-  });
-}
-
-/** The problem with a credential; never repeats the sent text. */
-function problemOf(generation: Generation, keys: readonly KnownKey[], sent: string): string {
-  const { kind: wanted, name } = CREDENTIALS[generation];
-  if (sent === '') return `${name} is missing`;
-  const kind = findKey(keys, sent)?.kind ?? KEY_KINDS.find((each) => sent.startsWith(KINDS[each].beginning));
-  if (kind === undefined || kind === wanted) return `${name} is not valid`;
-  return `the request carries ${KINDS[kind].name}, not ${name}`;
+  const headers = challenge === undefined ? {} : { 'www-authenticate': challenge };
+  const other = findKey(keys, sent)?.kind ?? KEY_KINDS.find((each) => sent.startsWith(KEY_PREFIXES[each]));
+  // Never repeat the sent text. Revoked keys keep their prefix.
+  const problem =
+    other === undefined || other === kind
+      ? `${name} is ${sent === '' ? 'missing' : 'not valid'}`
+      : `this is ${KIND_NAMES[other]}, use ${KIND_NAMES[kind]}`;
+  throw new RequestError(401, 'unauthorized', `${problem}: ${advice}`, headers);
 }

@@ -2,37 +2,24 @@ import { basicPair } from '../../lib/http/access.ts';
 import { plainBody, type Reply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
-import { findKey, type KnownKey } from '../keys/keys.ts';
+import type { Credential } from './auth.ts';
 import { GIT_PROGRAMS, type Library } from './library.ts';
 import { decodeSegments, findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
-/**
- * Reads the password of HTTP Basic (RFC 7617); the name of the user does not matter.
- * @returns null when there is none
- */
-export function basicPassword(header: string | undefined): string | null {
+/** Reads the password of HTTP Basic (RFC 7617); empty when there is none. The name of the user does not matter. */
+export function basicPassword(header: string | undefined): string {
   const pair = basicPair(header) ?? '';
-  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : null;
+  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : '';
 }
 
-/**
- * Checks that a git client sends a personal key, as the password of HTTP Basic.
- * @returns the key
- * @throws RequestError 401 without a personal key, 403 with a key of another kind
- */
-export function authoriseGit(authorization: string | undefined, keys: readonly KnownKey[]): KnownKey {
-  const password = basicPassword(authorization);
-  const key = password === null ? null : findKey(keys, password);
-  if (key?.kind === 'personal') return key;
-  if (key !== null)
-    throw new RequestError(403, 'group_key', 'this key is not for Git: use a personal API key');
-  const problem = password === null ? 'a password is needed' : 'the password is not valid';
-  const message = `${problem}: it is a personal API key; the user name can be any`;
-  throw new RequestError(401, 'unauthorized', message, {
-    'www-authenticate': 'Basic realm="workbook service", charset="UTF-8"',
-  });
-}
+/** The credential of a git client: a personal key, as the password of HTTP Basic. */
+export const GIT_CREDENTIAL: Credential = {
+  kind: 'personal',
+  name: 'the password',
+  advice: 'it is a personal API key; the user name can be any',
+  challenge: 'Basic realm="workbook service", charset="UTF-8"',
+};
 
 /** A refusal for git clients: they show only plain text to their user. */
 export function gitRefusal({ status, message, headers }: RequestError): Reply {

@@ -3,10 +3,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type BufferedBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { authorise } from './auth.ts';
+import { authorise, requireKey } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
-import { answerGit, authoriseGit, gitRefusal } from './git-http.ts';
+import { answerGit, basicPassword, GIT_CREDENTIAL, gitRefusal } from './git-http.ts';
 import type { Changes } from '../git/library.ts';
 import type { Keys, KnownKey } from '../keys/keys.ts';
 import type { Library } from './library.ts';
@@ -57,7 +57,7 @@ const READ: readonly string[] = ['GET', 'HEAD'];
 const GIT: Route = {
   path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
   methods: [...READ, 'POST'],
-  authorise: ({ authorization }, keys) => authoriseGit(authorization, keys),
+  authorise: ({ authorization }, keys) => requireKey(GIT_CREDENTIAL, basicPassword(authorization), keys),
   answer: (sources, { parts: { reference = '', asked = '' }, request, signal }) =>
     answerGit(sources.library, madeHere(sources), reference, asked, request, signal),
 };

@@ -57,7 +57,11 @@ export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: st
 }
 
 /** Prefixes of keys, for secret scanners. Never change them: existing keys keep their prefix. `wbs_` is the prefix of secrets that sign webhooks. */
-const KEY_PREFIXES: Readonly<Record<KeyKind, string>> = { personal: 'wbp_', group: 'wbg_', token: 'wbt_' };
+export const KEY_PREFIXES: Readonly<Record<KeyKind, string>> = {
+  personal: 'wbp_',
+  group: 'wbg_',
+  token: 'wbt_',
+};
 const SIGNING_PREFIX = 'wbs_';
 
 /** Whether a text has the form of a key or of a webhook secret, and so must not be shown. */

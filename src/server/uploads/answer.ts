@@ -1,8 +1,9 @@
 import { packableBody, type Reply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { bodyOf, invalid, RequestError } from '../../lib/http/request.ts';
-import { findKeyOfKind, type KnownKey } from '../keys/keys.ts';
+import type { KnownKey } from '../keys/keys.ts';
 import type { Changes } from '../git/library.ts';
+import { type Credential, requireKey } from '../http/auth.ts';
 import type { Library, Repository, Upload } from '../http/library.ts';
 import { findRepository } from '../http/repository-reference.ts';
 import type { ServiceRequest } from '../http/request.ts';
@@ -17,6 +18,12 @@ const FIELD_LIMIT_BYTES = 64 * 1024;
 const FOLDER_LIMIT = 1024;
 /** Most files in one commit; git gets their names as arguments. */
 const FILES_LIMIT = 500;
+
+const CREDENTIAL: Credential = {
+  kind: 'personal',
+  name: 'the personal API key',
+  advice: '`workbook-mirror keys create --kind personal` makes one',
+};
 
 /** The result of an upload, as the page shows it. */
 interface Outcome {
@@ -95,7 +102,8 @@ async function takeUpload(
       fields[field] = await readText(bytes, FIELD_LIMIT_BYTES);
       continue;
     }
-    const key = authorise(keys, fields.key);
+    // A key copied from a file may end with a line feed.
+    const key = requireKey(CREDENTIAL, (fields.key ?? '').trim(), keys);
     if (fileName !== null && fileName !== '') {
       target ??= { key, repository: chooseRepository(await library.repositories(), fields.repository ?? '') };
       const path = pathOf(fields.folder ?? '', fileName);
@@ -115,22 +123,6 @@ async function takeUpload(
         `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
     );
   return { status: 200, text: [done, ...files.keys(), ...warnings].join('\n') };
-}
-
-/** @throws RequestError 401 for anything but a personal key, 403 for a key of another kind */
-function authorise(keys: readonly KnownKey[], field = ''): KnownKey {
-  // A key copied from a file may end with a line feed.
-  const sent = field.trim();
-  const key = findKeyOfKind(keys, 'personal', sent);
-  if (key !== null) return key;
-  if (findKeyOfKind(keys, 'group', sent) !== null)
-    throw new RequestError(
-      403,
-      'group_key',
-      'a group key is for incoming webhooks only: use a personal API key',
-    );
-  const advice = '`workbook-mirror keys create --kind personal` makes one';
-  throw new RequestError(401, 'unauthorized', `this is not a valid personal API key; ${advice}`);
 }
 
 /**
