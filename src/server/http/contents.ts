@@ -75,19 +75,5 @@ async function locate(
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
   }
-  return chooseReference(await repositoriesFor(library), readContents(tail));
-}
-
-/**
- * The repositories, for a request for contents. If they cannot be listed now, the error has no Retry-After: clients would apply
- * it to the whole service (RFC 9110, section 15.6.4), which may well give other contents.
- */
-async function repositoriesFor(library: Library): ReturnType<Library['repositories']> {
-  try {
-    return await library.repositories();
-  } catch (error) {
-    if (error instanceof RequestError && error.status === 503)
-      throw new RequestError(503, error.code, error.message);
-    throw error;
-  }
+  return chooseReference(await library.repositories(), readContents(tail));
 }

@@ -125,7 +125,7 @@ export class ReplicaLibrary implements Required<Library> {
         if (!(error instanceof TreeChangedError)) throw error;
         if (pauseMs > LAST_PAUSE_MS) {
           this.#report(target?.path ?? wanted.repository.full_name, error);
-          throw withheld('the mirrored contents differ from their manifest at the moment');
+          throw busy('the mirrored contents differ from their manifest at the moment');
         }
       }
       await sleep(pauseMs, undefined, { signal });
@@ -162,7 +162,7 @@ export class ReplicaLibrary implements Required<Library> {
     } catch (error) {
       if (!(error instanceof TreeChangedError)) throw error;
       this.#report(target, error);
-      throw withheld('the contents changed while they were read');
+      throw busy('the contents changed while they were read');
     }
   }
 }
@@ -176,26 +176,14 @@ function shownIn({ byId }: Scan): readonly Repository[] {
   return [...byId.values()].map(({ shown }) => shown);
 }
 
-/**
- * An incomplete list would make a mirror of this replica delete the missing targets.
- * @param refusal makes the error
- * @throws RequestError 503
- */
-function complete(scan: Scan, refusal: (message: string) => RequestError = busy): Scan {
+/** An incomplete list would make a mirror of this replica delete the missing targets. @throws RequestError 503 */
+function complete(scan: Scan): Scan {
   const [first] = scan.unreadable;
   if (first === undefined) return scan;
   const others = scan.unreadable.length === 1 ? '' : ` and ${scan.unreadable.length - 1} others`;
-  throw refusal(
+  throw busy(
     `the list would not be complete, as the manifest of ${first}${others} is missing or cannot be read or understood`,
   );
-}
-
-/**
- * The answer to a request for contents that are unavailable at the moment. It has no Retry-After: clients would apply it to the whole
- * service (RFC 9110, section 15.6.4), which gives all other contents.
- */
-function withheld(message: string): RequestError {
-  return new RequestError(503, 'unavailable', `${message}: ask again`);
 }
 
 /** When a target was last verified against the service; 0 if the only time is in the future, from a wrong clock. */
@@ -229,9 +217,9 @@ function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
   const { id, full_name } = repository;
   const mirrored = scan.byId.get(id);
   if (mirrored !== undefined && mirrored.shown.full_name !== full_name)
-    throw withheld('the repository was just renamed');
+    throw busy('the repository was just renamed');
   if (targetIn(scan, { repository, branch }) !== null) return;
-  complete(scan, withheld);
+  complete(scan);
   if (mirrored === undefined)
     throw new RequestError(404, 'repository_not_found', `there is no repository ${full_name}`);
   const message =

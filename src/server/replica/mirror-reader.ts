@@ -182,7 +182,10 @@ function scanOf(targets: readonly MirroredTarget[], unreadable: readonly string[
   return { targets, byId, unreadable, workbooks: () => (workbooks ??= workbooksOf(byId)) };
 }
 
-/** The answer to a request for a list while no complete list can be given. */
+/**
+ * The refusal of a request that cannot be answered now. It has no Retry-After: clients would apply it to the whole service (RFC 9110,
+ * section 15.6.4), which gives all other contents.
+ */
 export function busy(message: string): RequestError {
-  return new RequestError(503, 'unavailable', `${message}: ask again`, { 'retry-after': '1' });
+  return new RequestError(503, 'unavailable', `${message}: ask again`);
 }
