@@ -16,16 +16,11 @@ export interface FetchProblem {
   readonly failures: number;
 }
 
-/** Copies external repositories to the service. */
-export interface FetchWays {
-  /**
-   * Updates a repository from its source, and returns whether anything was different.
-   * @param onChange called when there is something to fetch
-   */
-  readonly pull: (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
-  /** Fetches a repository for the first time. */
-  readonly clone: (repository: RegisteredRepository) => Promise<unknown>;
-}
+/**
+ * Updates a repository from its source, or clones it, and returns whether anything was different.
+ * @param onChange called when there is something to fetch
+ */
+export type Pull = (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
 
 /** How many clones, comparisons and fetches run at once. */
 const AT_ONCE = 4;
@@ -48,23 +43,23 @@ export class Fetches {
   onFetched: (id: string) => void = () => {};
   private readonly index: RepositoryIndex;
   private readonly tell: Tell;
-  private readonly ways: FetchWays;
+  private readonly pull: Pull;
   private readonly states = new Map<string, FetchState>();
   private readonly places = new Places(AT_ONCE);
   private comparisons: NodeJS.Timeout | undefined;
   private isClosed = false;
 
   /** @param tell receives the outcomes, but only the first of several failures in a row */
-  constructor(index: RepositoryIndex, tell: Tell, ways: FetchWays) {
+  constructor(index: RepositoryIndex, tell: Tell, pull: Pull) {
     this.index = index;
     this.tell = tell;
-    this.ways = ways;
+    this.pull = pull;
     for (const { id, cloned } of index.list()) if (!cloned) this.soon(id);
   }
 
   /**
    * The current work on a repository: `cloning` until its first fetch has succeeded, also while that waits for its
-   * next attempt, and while it is cloned again; `fetching` while changes come; else null.
+   * next attempt; `fetching` while changes come; else null.
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {
     if (this.index.find(id)?.cloned === false) return 'cloning';
@@ -128,7 +123,7 @@ export class Fetches {
     const repository = this.index.find(id);
     if (this.isClosed || repository === undefined || repository.source === null) return;
     try {
-      await (repository.cloned ? this.update(repository, state) : this.clone(repository));
+      await this.update(repository, state);
       if (state.problem !== null) this.tell(`${repository.full_name}: can be fetched again`);
       state.problem = null;
     } catch (error) {
@@ -157,20 +152,13 @@ export class Fetches {
   }
 
   private async update(repository: RegisteredRepository, state: FetchState): Promise<void> {
-    const isChanged = await this.ways.pull(repository, () => {
+    const { id, cloned, full_name: name } = repository;
+    const isChanged = await this.pull(repository, () => {
       state.isFetching = true;
     });
-    if (isChanged) this.tellFetched(repository, 'fetched what changed');
-  }
-
-  private async clone(repository: RegisteredRepository): Promise<void> {
-    await this.ways.clone(repository);
-    await this.index.markCloned(repository.id);
-    this.tellFetched(repository, 'cloned');
-  }
-
-  private tellFetched({ id, full_name: name }: RegisteredRepository, outcome: string): void {
-    this.tell(`${name}: ${outcome}`);
+    if (!cloned) await this.index.markCloned(id);
+    else if (!isChanged) return;
+    this.tell(`${name}: ${cloned ? 'fetched what changed' : 'cloned'}`);
     this.onFetched(id);
   }
 }

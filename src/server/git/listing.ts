@@ -50,7 +50,7 @@ export function createWorkbookListing(
 
   /** Reads a repository. If it is unreadable, returns the last reading; null if it was never cloned. */
   async function rowsOf(repository: RegisteredRepository): Promise<Rows | null> {
-    const { id, full_name, cloned, damaged } = repository;
+    const { id, full_name, cloned } = repository;
     const histories = known.get(id)?.histories ?? createHistoryReader(git, registry.gitDirectory(id));
     const entry = known.get(id) ?? { histories, piece: null, isUnreadable: false };
     known.set(id, entry);
@@ -67,7 +67,7 @@ export function createWorkbookListing(
         );
       entry.isUnreadable = true;
       // Leaving its rows out would look like deletion. A repository that was never cloned had no rows.
-      if (entry.piece === null && (cloned || damaged === true)) throw unlisted(full_name);
+      if (entry.piece === null && cloned) throw unlisted(full_name);
     }
     return entry.piece?.rows ?? null;
   }

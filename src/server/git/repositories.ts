@@ -1,8 +1,8 @@
-import { mkdir, readdir, rename, rm } from 'node:fs/promises';
+import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { syncDirectory } from '../../lib/disk/durable.ts';
-import { isMissing, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { invalid, RequestError } from '../../lib/http/request.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
@@ -60,7 +60,7 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   const { tell = () => {} } = options;
   await clearShelf(shelf, index, tell);
   const git = new Git();
-  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, index, tell)));
+  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, tell)));
   return new Registry(shelf, index, credentials, options);
 }
 
@@ -76,14 +76,8 @@ async function clearShelf(shelf: string, index: RepositoryIndex, tell: Tell): Pr
 }
 
 /** Makes one repository ready. If it cannot be used, the others are still served. */
-async function prepare(
-  git: Git,
-  shelf: string,
-  repository: RegisteredRepository,
-  index: RepositoryIndex,
-  tell: Tell,
-): Promise<void> {
-  const { id, source, cloned, full_name: name } = repository;
+async function prepare(git: Git, shelf: string, repository: RegisteredRepository, tell: Tell): Promise<void> {
+  const { id, source, full_name: name } = repository;
   const gitDirectory = gitDirectoryIn(shelf, id);
   try {
     await keepExact(gitDirectory);
@@ -91,14 +85,11 @@ async function prepare(
     // A crash may have happened between a push and this step.
     if (source === null) await settleDefaultBranch(git, gitDirectory);
   } catch (error) {
-    // A missing external repository can be cloned again.
-    const isGone = source !== null && isMissing(error);
     const remedy =
       source === null
         ? `Repair repositories/${id}.git, or restore it from the backup, and start this again.`
         : 'It is cloned again if it is gone.';
-    if (!isGone || cloned) tell(`${name} cannot be used: ${reasonOf(error)}. ${remedy}`, 'error');
-    if (isGone && cloned) await index.markDamaged(id);
+    tell(`${name} cannot be used: ${reasonOf(error)}. ${remedy}`, 'error');
   }
 }
 
@@ -122,13 +113,15 @@ export class Registry {
     this.list = () => index.list();
     this.sources = options.sources ?? 'https';
     this.maxBytes = options.maxRepositoryBytes ?? null;
-    this.fetches = new Fetches(index, options.tell ?? (() => {}), {
-      pull: (row, onChange) => this.pull(row, this.gitDirectory(row.id), { onChange }),
-      clone: (row) =>
-        this.makeAside(row.id, async (path) => {
-          await initialise(this.git, path);
-          await this.pull(row, path, {});
-        }),
+    this.fetches = new Fetches(index, options.tell ?? (() => {}), async (row, onChange) => {
+      const gitDirectory = this.gitDirectory(row.id);
+      const isMissing = (await unlessMissing(stat(gitDirectory))) === null;
+      if (row.cloned && !isMissing) return this.pull(row, gitDirectory, { onChange });
+      await this.makeAside(row.id, async (path) => {
+        await initialise(this.git, path);
+        await this.pull(row, path, { onChange });
+      });
+      return true;
     });
   }
 
@@ -188,22 +181,18 @@ export class Registry {
   /**
    * Gives the bare repository of a repository that has been cloned.
    * @returns its absolute path
-   * @throws RequestError 503 while it is cloned, for the first time or again
+   * @throws RequestError 503 while it is cloned for the first time
    */
   presentDirectory(id: string): string {
     if (this.fetches.activityOf(id) !== 'cloning') return this.gitDirectory(id);
-    const when =
-      this.index.find(id)?.damaged === true
-        ? 'again, because the service could no longer read it'
-        : 'for the first time';
     const problem = this.fetches.problemOf(id);
-    let message = `this repository is being cloned ${when}: its contents come after that`;
+    let message = 'this repository is being cloned for the first time: its contents come after that';
     if (problem !== null) {
       const { error, nextAttempt } = problem;
       // Clients must not see errors of this machine.
       const why = error instanceof RemoteError ? error.message : 'the service has an error; its log says why';
       const next = nextAttempt.toISOString();
-      message = `this repository must be cloned ${when}, and cloning fails: ${why}; the next attempt is at ${next}`;
+      message = `this repository must be cloned, and cloning fails: ${why}; the next attempt is at ${next}`;
     }
     // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
     throw new RequestError(503, 'processing', message);

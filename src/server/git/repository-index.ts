@@ -21,8 +21,6 @@ const ROW = z.object({
   source: z.string().nullable().catch(null),
   /** False until an external repository has been fetched for the first time. */
   cloned: z.boolean().catch(true),
-  /** Whether it must be cloned again because the service cannot read its copy; `cloned` is false then. */
-  damaged: z.literal(true).optional().catch(undefined),
 });
 
 /** A repository in the index. */
@@ -105,16 +103,7 @@ export class RepositoryIndex {
 
   /** Records that an external repository has been fetched. */
   markCloned(id: string): Promise<void> {
-    return this.replace(id, ({ damaged: _, ...row }) => ({ ...row, cloned: true }));
-  }
-
-  /** Records that an external repository must be cloned again. */
-  markDamaged(id: string): Promise<void> {
-    return this.replace(id, (row) => ({ ...row, cloned: false, damaged: true }));
-  }
-
-  private replace(id: string, make: (row: RegisteredRepository) => RegisteredRepository): Promise<void> {
-    return this.change((rows) => rows.map((row) => (row.id === id ? make(row) : row)));
+    return this.change((rows) => rows.map((row) => (row.id === id ? { ...row, cloned: true } : row)));
   }
 
   private change(

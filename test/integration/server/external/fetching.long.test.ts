@@ -11,6 +11,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
+import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import {
   openRegistry,
@@ -119,25 +120,21 @@ describe('an external repository', () => {
 });
 
 describe('a clone that is lost', () => {
-  it('is made by the next service, and answers 503 until then', async () => {
+  it('is made by the next service, and is not left out of the list until then', async () => {
     const path = await external();
     const first = await connected(path);
     await first.close();
     await rm(first.own, { recursive: true });
     await rename(path, `${path}.away`);
     const second = await start();
-    expect(second.registry.list()[0]).toMatchObject({ cloned: false, damaged: true });
+    second.registry.fetches.startComparing(1_000_000);
     await expect.poll(kinds, PATIENCE).toEqual(['failing']);
-    const answer = await second.ask(`/repos/${first.id}/contents`);
-    expect(answer.status).toBe(503);
-    expect(await answer.text()).toMatch(
-      /"processing".*cloned again.*and cloning fails: the repository cannot be read: .*next attempt is at 2/,
-    );
+    await expect(createWorkbookListing(git, second.registry).rows()).rejects.toThrow(/list is not given/);
+    expect((await second.ask(`/repos/${first.id}/contents`)).status).toBe(500);
     await rename(`${path}.away`, path);
     second.registry.fetches.soon(first.id);
-    await expect.poll(kinds, PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
+    await expect.poll(kinds, PATIENCE).toEqual(['failing', 'fetched', 'recovered']);
     expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
-    expect(second.registry.list()[0]).not.toHaveProperty('damaged');
     expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
   });
 });

@@ -71,7 +71,7 @@ describe('the directory of a registry', () => {
     expect(await readFile(registry.gitDirectory(odd.id), 'utf8')).toBe('a file');
     expect(await readBranches(git, again.gitDirectory(kept.id))).toMatchObject({ defaultBranch: 'main' });
     // A connected repository is cloned again.
-    await expect.poll(() => again.fetches.activityOf(gone.id)).toBeNull();
+    await again.fetches.fetch(gone.id);
     expect(await readBranches(git, again.gitDirectory(gone.id))).toMatchObject({ defaultBranch: 'main' });
   });
 

@@ -20,7 +20,7 @@ it('leaves no timer behind when fetches in a row fail', async () => {
   const told: string[] = [];
   const begun: Array<(error: Error) => void> = [];
   const pull = (): Promise<boolean> => new Promise((_, reject) => begun.push(reject));
-  const fetches = new Fetches(index, (line) => told.push(line), { pull, clone: pull });
+  const fetches = new Fetches(index, (line) => told.push(line), pull);
   const first = fetches.fetch(ROW.id);
   await vi.waitFor(() => expect(begun).toHaveLength(1));
   // The second one is requested while the first one runs.
