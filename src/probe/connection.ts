@@ -1,6 +1,5 @@
 import { CREDENTIAL_HEADERS, type Generation, requestHeaders } from '../lib/api/requests.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
-import { retryAfterMs } from '../lib/time/back-off.ts';
 import {
   announcedBytes,
   type AnswerHeaders,
@@ -22,10 +21,6 @@ export interface AskOptions {
   readonly signal: AbortSignal;
   /** Most requests in total. */
   readonly maxRequests: number;
-  /** Longest pause to grant if the service asks for one. */
-  readonly maxPauseMs: number;
-  /** Waits. @throws MirrorError `pass.abandoned` */
-  readonly pause: (delayMs: number) => Promise<void>;
   /** Called before each request with the subject and the number of this request. */
   readonly onProgress: (what: string, sent: number) => void;
 }
@@ -72,31 +67,18 @@ const LEAST_RATE = 32;
 /** Enough for an error, or for the start of a body that is not read completely. */
 const PEEK_BYTES = 64 * 1024;
 
-const MOST_PAUSES = 3;
 const MOST_SILENCES = 4;
 
 /**
- * Decides whether to go on after an answer (RFC 9110, section 10.2.3; RFC 6585, section 4).
+ * Decides whether to go on after an answer.
  * @param isOwn whether the configured credential was sent
- * @param pauses number of pauses so far
  * @param silences number of consecutive requests without answer, including this one
- * @returns the pause before the request is repeated, in milliseconds; null if it is not repeated
  * @throws ProbeStopped
  */
-export function pauseAfter(
-  { status, headers, atMs }: Pick<ProbeAnswer, 'status' | 'headers' | 'atMs'>,
-  isOwn: boolean,
-  pauses: number,
-  silences: number,
-  maxPauseMs: number,
-): number | null {
+export function stopAfter(status: number, isOwn: boolean, silences: number): void {
   if (silences >= MOST_SILENCES) throw new ProbeStopped(`${silences} requests in a row had no answer`);
   if (status === 401 && isOwn) throw new ProbeStopped('the service refused the credential (status 401)');
-  if (status !== 429 && status !== 503) return null;
-  const waitMs = retryAfterMs(headers['retry-after'], atMs);
-  if (waitMs === undefined && status === 503) return null;
-  if (waitMs !== undefined && waitMs <= maxPauseMs && pauses < MOST_PAUSES) return waitMs;
-  throw new ProbeStopped(`the service asked for fewer requests (status ${status})`);
+  if (status === 429) throw new ProbeStopped('the service asked for fewer requests (status 429)');
 }
 
 /**
@@ -110,7 +92,6 @@ export class Asker {
   readonly answers: Omit<ProbeAnswer, 'body'>[] = [];
   readonly #options: AskOptions;
   readonly #connections: Connections;
-  #pauses = 0;
   #silences = 0;
 
   constructor(options: AskOptions) {
@@ -119,29 +100,24 @@ export class Asker {
   }
 
   /**
-   * Sends a request, without following redirects, and repeats it after a pause if the service asks for one.
+   * Sends a request, without following redirects.
    * @returns the answer, with status 0 if none came
    * @throws ProbeStopped when the limits are reached, or the service wants no more requests; MirrorError `pass.abandoned`
    */
   async ask(sent: ProbeRequest): Promise<ProbeAnswer> {
-    const { maxRequests, maxPauseMs, onProgress, pause } = this.#options;
-    for (;;) {
-      const { length } = this.answers;
-      if (length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
-      onProgress(this.about, length + 1);
-      const answer = await this.#sendOnce(sent);
-      const { body: _, ...head } = answer;
-      this.answers.push(head);
-      this.#silences = answer.status === 0 ? this.#silences + 1 : 0;
-      const isOwn = sent.credential === undefined;
-      const waitMs = pauseAfter(answer, isOwn, this.#pauses, this.#silences, maxPauseMs);
-      if (waitMs === null) return answer;
-      this.#pauses += 1;
-      await pause(waitMs);
-    }
+    const { maxRequests, onProgress } = this.#options;
+    const { length } = this.answers;
+    if (length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
+    onProgress(this.about, length + 1);
+    const answer = await this.#send(sent);
+    const { body: _, ...head } = answer;
+    this.answers.push(head);
+    this.#silences = answer.status === 0 ? this.#silences + 1 : 0;
+    stopAfter(answer.status, sent.credential === undefined, this.#silences);
+    return answer;
   }
 
-  async #sendOnce(sent: ProbeRequest): Promise<ProbeAnswer> {
+  async #send(sent: ProbeRequest): Promise<ProbeAnswer> {
     const { baseUrl, timeoutMs, signal } = this.#options;
     const { target, generation = 'current', maxBytes = PEEK_BYTES } = sent;
     const { credential = this.#options.credential(generation) } = sent;

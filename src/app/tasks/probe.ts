@@ -1,9 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { packageVersion } from '../../lib/process/program-folder.ts';
 import { scrubbed } from '../../lib/text/scrub.ts';
-import { RETRIES } from '../../mirror/upstream/transport.ts';
 import { probe, type ProbeReport } from '../../probe/probe.ts';
 import { secretsOf } from '../../config/secret.ts';
 import type { TaskWork } from './task.ts';
@@ -36,11 +32,6 @@ export async function probeService(
     timeoutMs: service.timeout,
     signal,
     maxRequests,
-    maxPauseMs: RETRIES.maxDelayMs,
-    pause: (delayMs) =>
-      sleep(delayMs, undefined, { signal }).catch((cause: unknown) => {
-        throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause });
-      }),
     onProgress: (what, sent) => tell(`${sent} of at most ${maxRequests} requests: ${what}`),
     wrong: withWrongKey ? {} : null,
     sample: SAMPLE,

@@ -33,12 +33,10 @@ export async function askForList(
     timeoutMs: ANSWER_MS,
     signal: AbortSignal.timeout(ALL_MS),
     maxRequests: targets.length,
-    maxPauseMs: 0,
-    pause: () => Promise.resolve(),
     onProgress: () => {},
   });
   for (const target of targets) {
-    // It throws if the key is refused, or the service asks for a pause: the status says so.
+    // It throws if the key is refused, or the service asks for fewer requests: the status says so.
     await asker.ask({ target, generation }).catch(() => {});
     if (asker.answers.at(-1)?.status !== 404) break;
   }

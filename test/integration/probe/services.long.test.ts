@@ -45,8 +45,6 @@ async function findingsOf(
     timeoutMs: 30_000,
     maxDownloadBytes: 64_000_000,
     maxRequests: 1000,
-    maxPauseMs: 0,
-    pause: () => Promise.resolve(),
     onProgress: () => {},
     signal: new AbortController().signal,
     ...options,

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
 
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
-import { pauseAfter, type ProbeAnswer, ProbeStopped } from '../../../src/probe/connection.ts';
+import { type ProbeAnswer, ProbeStopped, stopAfter } from '../../../src/probe/connection.ts';
 import { absenceMeaning } from '../../../src/probe/references.ts';
 import { renderReport } from '../../../src/probe/report.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
 import { orderCandidates } from '../../../src/probe/subject.ts';
 import { kindOf, shapeOf, tally } from '../../../src/probe/words.ts';
-import { whereTo } from '../../../src/probe/pages.ts';
 import { repository } from '../../support/builders.ts';
 
 function answer(fields: Partial<ProbeAnswer> & { text?: string } = {}): ProbeAnswer {
@@ -41,28 +40,19 @@ describe('an answer in words', () => {
 });
 
 describe('the conclusion from an answer', () => {
-  it.each<[number, Record<string, string>, boolean, number, number, number | null | 'stop']>([
-    [200, {}, true, 0, 0, null],
-    [404, { 'retry-after': '5' }, true, 0, 0, null],
-    [401, {}, true, 0, 0, 'stop'],
-    [401, {}, false, 0, 0, null],
-    [429, {}, true, 0, 0, 'stop'],
-    [429, { 'retry-after': '5' }, true, 0, 0, 5000],
-    [429, { 'retry-after': '5' }, true, 3, 0, 'stop'],
-    [429, { 'retry-after': '60' }, true, 0, 0, 'stop'],
-    [503, { 'retry-after': '30' }, true, 0, 0, 30000],
-    [503, {}, true, 0, 0, null],
-    [0, {}, true, 0, 3, null],
-    [0, {}, true, 0, 4, 'stop'],
-  ])(
-    'status %d, %j, own %s, pauses %d, silences %d: %s',
-    (status, headers, isOwn, pauses, silences, expected) => {
-      const decide = (): number | null =>
-        pauseAfter({ status, headers, atMs: 0 }, isOwn, pauses, silences, 30_000);
-      if (expected === 'stop') expect(decide).toThrow(ProbeStopped);
-      else expect(decide()).toBe(expected);
-    },
-  );
+  it.each<[number, boolean, number, boolean]>([
+    [200, true, 0, false],
+    [401, true, 0, true],
+    [401, false, 0, false],
+    [429, true, 0, true],
+    [503, true, 0, false],
+    [0, true, 3, false],
+    [0, true, 4, true],
+  ])('status %d, own %s, silences %d: stops %s', (status, isOwn, silences, stops) => {
+    const decide = (): void => stopAfter(status, isOwn, silences);
+    if (stops) expect(decide).toThrow(ProbeStopped);
+    else expect(decide).not.toThrow();
+  });
 
   it.each([
     [404, 'gone'],
@@ -74,29 +64,6 @@ describe('the conclusion from an answer', () => {
     [0, 'failure'],
   ])('status %d for a missing object: %s', (status, text) => {
     expect(absenceMeaning(`${status} JSON`, 'it is gone')).toContain(text);
-  });
-});
-
-describe('references to pages', () => {
-  const BASE = 'https://w.example.com/api';
-
-  it.each([
-    [[], 'always null'],
-    [[`${BASE}/v1/workbooks?page=2`], 'the base address'],
-    [['/api/v1/workbooks?page=2'], 'the base address'],
-    [['/v1/workbooks?page=2'], 'without the prefix of the base address'],
-    [['?page=2', '?page=3'], 'the base address'],
-    [['http://inner:80/api/v1/workbooks?page=2'], 'another origin'],
-    [['http://w.example.com/api/v1/workbooks?page=2'], 'another origin'],
-    [['http://inner/v1/workbooks?page=2'], 'another origin'],
-    [['workbooks?page=2'], 'the base address'],
-    [['//evil.example/api/v1/workbooks?page=2'], 'another origin'],
-    [[String.raw`/\evil.example/api/v1/workbooks`], 'another origin'],
-    [['//w.example.com/api/v1/workbooks?page=2'], 'the base address'],
-    [['/api/../v1/workbooks'], 'without the prefix of the base address'],
-    [['http://['], 'no address'],
-  ])('lead somewhere: %j', (references, place) => {
-    expect(whereTo(BASE, references)).toBe(place);
   });
 });
 
