@@ -88,5 +88,6 @@ const PACKING_SETTINGS = settingArguments(
  * writing at the same time, and packs a repository in one process only. A failed run loses nothing, and is repeated after the next change.
  */
 export async function packGrown(git: Git, gitDirectory: string): Promise<void> {
-  await git.run(gitDirectory, [...PACKING_SETTINGS, 'gc', '--auto', '--quiet']).catch(() => undefined);
+  const args = [...PACKING_SETTINGS, 'gc', '--auto', '--quiet'];
+  await git.run(gitDirectory, args, { isLong: true }).catch(() => undefined);
 }

@@ -151,7 +151,7 @@ export class Git {
     return (await this.run(gitDirectory, args, options)).toString('utf8').replace(/\n+$/, '');
   }
 
-  /** As `run`, for output of any length made of NUL-terminated tokens, which are passed on one at a time as UTF-8. */
+  /** As a long `run`, for output made of NUL-terminated tokens, which are passed on one at a time as UTF-8. */
   tokens(
     gitDirectory: string,
     args: readonly string[],
@@ -169,7 +169,7 @@ export class Git {
       }
       rest.push(chunk.subarray(from));
     };
-    return this.short.run(() => this.consume(gitDirectory, args, { input }, onChunk));
+    return this.consume(gitDirectory, args, { input }, onChunk);
   }
 
   /**

@@ -66,7 +66,7 @@ async function readCommits(
 ): Promise<CommitParents[]> {
   const args = ['rev-list', '--topo-order', '--reverse', '--parents', '--stdin'];
   const input = range.map((line) => `${line}\n`).join('');
-  const text = await git.text(gitDirectory, args, { input });
+  const text = await git.text(gitDirectory, args, { input, isLong: true });
   return text
     .split('\n')
     .filter((line) => line !== '')

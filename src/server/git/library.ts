@@ -1,10 +1,4 @@
-import type {
-  ExternalRepository,
-  Library,
-  ProcessingStatus,
-  WorkbookRow,
-  Workbooks,
-} from '../http/library.ts';
+import type { ExternalRepository, Library, Workbooks } from '../http/library.ts';
 import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
 import { createWorkbookListing } from './listing.ts';
@@ -30,9 +24,7 @@ export interface GitLibrary extends Library {
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 
 export interface GitLibraryOptions {
-  /** Gives the state of a workbook; if omitted, the checks decide, and without checks every workbook is processed. */
-  readonly standingOf?: (row: WorkbookRow) => ProcessingStatus;
-  /** Whether the files of listed workbooks are checked; false if omitted. */
+  /** Whether the files of listed workbooks are checked; false if omitted: then every workbook is processed. */
   readonly hasChecks?: boolean;
   /** Receives repositories that became unreadable or readable again, and failed workbooks. */
   readonly tell?: Tell;
@@ -44,25 +36,22 @@ export interface GitLibraryOptions {
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
   const { hasChecks = false, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
-  // Packing and reading histories may take long, so they must not use the slots of requests.
-  const packer = new Git();
-  const historian = new Git();
   const contentAt = createContents(git);
   let isClosing = false;
   const tell: Tell = (...notice) => {
     // Failures of programs ended at shutdown say nothing about the repositories.
     if (!isClosing) options.tell?.(...notice);
   };
-  const listing = createWorkbookListing(historian, registry, tell);
+  const listing = createWorkbookListing(git, registry, tell);
   const standings = hasChecks ? createProcessingStatuses({ git, registry, tell }) : null;
-  const standingOf = options.standingOf ?? standings?.of ?? (() => SUCCESS);
+  const standingOf = standings?.of ?? (() => SUCCESS);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();
     standings?.look(rows);
     return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
   };
   const onChange = (repositoryId: string): void => {
-    void packGrown(packer, registry.gitDirectory(repositoryId));
+    void packGrown(git, registry.gitDirectory(repositoryId));
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (standings !== null) workbooks().catch(() => undefined);
   };
@@ -80,7 +69,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     async close() {
       isClosing = true;
       standings?.close();
-      await Promise.all([git, packer, historian].map((each) => each.stop()));
+      await git.stop();
     },
   };
 }

@@ -30,7 +30,6 @@ function areEqual(left: Heads, right: Heads): boolean {
 
 /**
  * Lists the workbooks of all repositories, and remembers what it has read.
- * @param git only for listing: requests for contents must not wait for histories
  * @param tell receives a message when a repository becomes unreadable, and when it is readable again
  */
 export function createWorkbookListing(

@@ -64,7 +64,11 @@ function standingOf({ path, branch }: WorkbookRow): ProcessingStatus {
 async function startGitService(standing?: typeof standingOf): Promise<Implementation> {
   const folder = await mkdtemp(join(tmpdir(), 'conformance-test-'));
   const { registry } = await createSamples(join(folder, 'service'));
-  const library = createGitLibrary(registry, standing === undefined ? {} : { standingOf: standing });
+  const library = createGitLibrary(registry);
+  const workbooks: typeof library.workbooks = async () => ({
+    ...(await library.workbooks()),
+    ...(standing === undefined ? {} : { standingOf: standing }),
+  });
   const [apiKey, apiToken, groupKey] = ['a-personal-key', 'a-personal-token', 'a-group-key'];
   const keys = [
     fixedKey('personal', 'tests', apiKey),
@@ -72,7 +76,7 @@ async function startGitService(standing?: typeof standingOf): Promise<Implementa
     fixedKey('group', 'tests', groupKey),
   ];
   const service = createService({
-    library,
+    library: { ...library, workbooks },
     changes: library.changes,
     keys: () => Promise.resolve(keys),
     pageSize: 4,
