@@ -11,33 +11,25 @@ export interface Edition {
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 const COST_CENTRES = ['Payroll', 'Rent', 'Travel', 'Marketing', 'Licences', 'Freight', 'Insurance', 'Audit'];
 const MONEY_FORMAT = '#,##0.00';
-const PERCENT_FORMAT = '0.0%';
 
-/** Makes the bytes of a workbook: a budget with its months, and a summary of them by formulas. */
+/** Makes the bytes of a workbook: a budget with its months, and totals by formulas. */
 export async function makeWorkbook({ seed, asOf }: Edition): Promise<Buffer> {
   const next = numbersFrom(seed);
   const totalRow = COST_CENTRES.length + 2;
   const months = COST_CENTRES.map((centre, index): Row => {
     const base = 4000 + next() * 56_000;
     const amounts = MONTHS.map(() => money(Math.round(base * (90 + next() * 20)) / 100));
-    return [centre, ...amounts, formula(`SUM(B${index + 2}:M${index + 2})`)];
+    return [[centre], amounts, [sum(`B${index + 2}:M${index + 2}`)]].flat();
   });
   const totals = [...MONTHS, 'Total'].map((_, index) => {
     const column = String.fromCodePoint('B'.charCodeAt(0) + index);
-    return formula(`SUM(${column}2:${column}${totalRow - 1})`);
+    return sum(`${column}2:${column}${totalRow - 1}`);
   });
-  const shares = COST_CENTRES.map((centre, index): Row => {
-    const total = `Monthly!N${index + 2}`;
-    return [centre, formula(total), formula(`${total}/Monthly!N${totalRow}`, PERCENT_FORMAT)];
-  });
-  const day = new Date(asOf.toISOString().slice(0, 10));
-  const summary = [
-    headings('Cost centre', 'Year', 'Share'),
-    ...shares,
-    ['As of', { value: day, type: Date, format: 'yyyy-mm-dd' }, null] satisfies Row,
-  ];
-  const monthly = [headings('Cost centre', ...MONTHS, 'Total'), ...months, ['Total', ...totals]];
-  return writeExcelFile([sheet('Summary', summary), sheet('Monthly', monthly)]).toBuffer();
+  const titles = ['Cost centre', ...MONTHS, 'Total', `As of ${asOf.toISOString().slice(0, 10)}`];
+  const heading: Row = titles.map((value) => ({ value, fontWeight: 'bold', backgroundColor: '#DDEBF7' }));
+  const data = [heading, ...months, ['Total', ...totals]];
+  const columns = titles.map((_, index) => ({ width: index === 0 ? 18 : 13 }));
+  return writeExcelFile(data, { sheet: 'Monthly', columns, stickyRowsCount: 1 }).toBuffer();
 }
 
 /** Makes a generator of numbers from 0 to below 1, the same for the same seed (the generator "mulberry32"). */
@@ -51,20 +43,10 @@ function numbersFrom(seed: number): () => number {
   };
 }
 
-function sheet(name: string, data: Row[]) {
-  const columns = (data[0] ?? []).map((_, index) => ({ width: index === 0 ? 18 : 13 }));
-  return { sheet: name, data, columns, stickyRowsCount: 1 };
-}
-
-function headings(...titles: readonly string[]): Row {
-  return titles.map((value) => ({ value, fontWeight: 'bold', backgroundColor: '#DDEBF7' }));
-}
-
 function money(value: number): CellObject {
   return { value, type: Number, format: MONEY_FORMAT };
 }
 
-/** @param expression without an equals sign, as the file format has it */
-function formula(expression: string, format = MONEY_FORMAT): CellObject {
-  return { value: expression, type: 'Formula', format };
+function sum(cells: string): CellObject {
+  return { value: `SUM(${cells})`, type: 'Formula', format: MONEY_FORMAT };
 }

@@ -150,7 +150,7 @@ describe('the comparison with Git', () => {
     const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);
     expect(differences).toEqual([]);
     expect(sums.targets).toBe(6);
-    expect(sums.bytes).toBeGreaterThan(100_000);
+    expect(sums.bytes).toBeGreaterThan(50_000);
     await appendFile(join(pathOf('Accounting', 'main'), 'README.md'), ' ');
     await rm(join(pathOf('Accounting', 'main'), 'Notes/empty.txt'));
     await writeFile(join(pathOf('Accounting', 'main'), 'Notes/extra.txt'), '');
