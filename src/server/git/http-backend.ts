@@ -68,21 +68,25 @@ export function parseHead(head: string): Pick<Reply, 'status' | 'headers'> {
   return { status: Number.parseInt(status, 10), headers: others };
 }
 
-/** @throws MirrorError `service.failed` if the program ends before its head is complete, and the reason of `signal` */
-async function readHead(
-  chunks: AsyncIterator<Buffer>,
-  { exit }: GitProcess,
-  signal: AbortSignal,
-): Promise<[string, Buffer]> {
+/** The output of a program; a reader that stops early leaves the pipe open, so that a push can end after its client has gone. */
+function outputOf({ stdout }: GitProcess): AsyncIterable<Buffer> {
+  return stdout.iterator({ destroyOnReturn: false });
+}
+
+/**
+ * Reads the head of the answer; the rest stays in the output.
+ * @throws MirrorError `service.failed` if the program ends before its head is complete, and the reason of `signal`
+ */
+async function readHead(running: GitProcess, signal: AbortSignal): Promise<string> {
   let read: Buffer = Buffer.alloc(0);
-  for (;;) {
+  for await (const chunk of outputOf(running)) {
+    read = Buffer.concat([read, chunk]);
     const end = read.indexOf(HEAD_END);
-    if (end !== -1) return [read.toString('latin1', 0, end), read.subarray(end + HEAD_END.length)];
-    const next = await chunks.next();
-    if (next.done === true) break;
-    read = Buffer.concat([read, next.value]);
+    if (end === -1) continue;
+    running.stdout.unshift(read.subarray(end + HEAD_END.length));
+    return read.toString('latin1', 0, end);
   }
-  const { complaint } = await exit;
+  const { complaint } = await running.exit;
   signal.throwIfAborted();
   throw unanswered(complaint);
 }
@@ -113,26 +117,18 @@ export function createGitServer(
     onPushed(repositoryId);
   }
 
-  async function* bytesOf(
-    begun: Buffer,
-    chunks: AsyncIterator<Buffer>,
-    { fed, exit }: GitProcess,
-    followed: Promise<void>,
-  ): Bytes {
-    if (begun.length > 0) yield begun;
-    yield* { [Symbol.asyncIterator]: () => chunks };
+  async function* bytesOf(running: GitProcess, followed: Promise<void>): Bytes {
+    try {
+      yield* outputOf(running);
+    } finally {
+      running.stdout.resume();
+    }
     // A client reads the end of an answer only after it has sent everything.
-    const problem = await fed;
+    const problem = await running.fed;
     if (problem !== null) throw problem;
-    const { code, complaint } = await exit;
+    const { code, complaint } = await running.exit;
     if (code !== 0) throw new MirrorError('service.failed', `git did not answer a client: ${complaint}`);
     await followed;
-  }
-
-  /** Reads the unwanted rest to its end: the pipe must stay open so that a push can finish after its client has disconnected. */
-  async function empty(chunks: AsyncIterator<Buffer>, { stdout }: GitProcess): Promise<void> {
-    await chunks.return?.().catch(() => undefined);
-    stdout.resume();
   }
 
   return {
@@ -155,13 +151,14 @@ export function createGitServer(
       const followed = isPush ? afterPush(repositoryId, gitDirectory, running) : Promise.resolve();
       // It is awaited, and so thrown, at the end of the answer.
       followed.catch(() => undefined);
-      const chunks = running.stdout.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
-      signal.addEventListener('abort', () => void empty(chunks, running), { once: true });
-      const [head, begun] = await readHead(chunks, running, signal);
-      const { status, headers } = parseHead(head);
+      const { status, headers } = parseHead(await readHead(running, signal));
+      // The answer is not read if its client has gone, or wants only the head.
+      const empty = (): void => void running.stdout.resume();
+      if (signal.aborted) empty();
+      else signal.addEventListener('abort', empty, { once: true });
       // A listed repository that git does not find is damaged; the reason goes to the log only.
       if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
-      return { status, headers, body: { open: () => bytesOf(begun, chunks, running, followed) } };
+      return { status, headers, body: { open: () => bytesOf(running, followed) } };
     },
   };
 }
