@@ -8,7 +8,7 @@ import {
   type KeyKind,
 } from '../../lib/api/requests.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { findKey, findKeyOfKind, KEY_PREFIXES, type KnownKey } from '../keys/keys.ts';
+import { findKey, KEY_PREFIXES, type KnownKey } from '../keys/keys.ts';
 
 /** A credential that a client must send, and how to refuse another one. */
 export interface Credential {
@@ -70,9 +70,9 @@ export function requireKey(
   sent: string,
   keys: readonly KnownKey[],
 ): KnownKey {
-  const key = findKeyOfKind(keys, kind, sent);
+  const key = findKey(keys, sent, kind);
   if (key !== null) return key;
-  if (findKeyOfKind(keys, 'group', sent) !== null) {
+  if (findKey(keys, sent, 'group') !== null) {
     const message = `a group key is for incoming webhooks only: use ${KIND_NAMES[kind]}`;
     throw new RequestError(403, 'group_key', message);
   }

@@ -5,7 +5,7 @@ import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf, invalid, readBody, RequestError, textOfBody } from '../../lib/http/request.ts';
 import { withoutScheme } from './auth.ts';
 import type { Changes } from '../git/library.ts';
-import { findKey, findKeyOfKind, type KnownKey } from '../keys/keys.ts';
+import { findKey, type KnownKey } from '../keys/keys.ts';
 import type { Library } from './library.ts';
 import { jsonReply } from './replies.ts';
 import { comparableAddress, findMeant } from './repository-reference.ts';
@@ -73,7 +73,7 @@ function textOf(header: string | string[] | undefined): string {
  */
 function carriesGroupKey(headers: IncomingHttpHeaders, keys: readonly KnownKey[]): boolean {
   const sent = KEY_HEADERS.map((name) => withoutScheme(textOf(headers[name])));
-  if (sent.some((key) => findKeyOfKind(keys, 'group', key) !== null)) return true;
+  if (sent.some((key) => findKey(keys, key, 'group') !== null)) return true;
   if (sent.every((key) => findKey(keys, key) === null)) return false;
   const message = 'incoming webhooks take a group key only: a webhook needs no other rights';
   throw new RequestError(403, 'not_a_group_key', message);

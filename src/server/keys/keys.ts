@@ -40,20 +40,14 @@ export function fixedKey(kind: KeyKind, name: string, key: string): KnownKey {
   return { kind, name, sha256: digestOfKey(key), signingSecret: null };
 }
 
-/** The keys that equal a text. The timing may reveal digests, but no key can be computed from those. */
-function keysOf(keys: readonly KnownKey[], sent: string): readonly KnownKey[] {
+/**
+ * Finds the key that a client sent. The timing may reveal digests, but no key can be computed from those.
+ * @param kind only keys of this kind, if given: the same text may also be a key of another kind
+ */
+export function findKey(keys: readonly KnownKey[], sent: string, kind?: KeyKind): KnownKey | null {
   const digest = digestOfKey(sent);
-  return keys.filter(({ sha256 }) => sha256.toLowerCase() === digest);
-}
-
-/** Finds the key that a client sent. */
-export function findKey(keys: readonly KnownKey[], sent: string): KnownKey | null {
-  return keysOf(keys, sent)[0] ?? null;
-}
-
-/** Finds the sent key among keys of this kind. The same text may also be a key of another kind. */
-export function findKeyOfKind(keys: readonly KnownKey[], kind: KeyKind, sent: string): KnownKey | null {
-  return keysOf(keys, sent).find((key) => key.kind === kind) ?? null;
+  const isIt = (key: KnownKey): boolean => kind === undefined || key.kind === kind;
+  return keys.find((key) => key.sha256.toLowerCase() === digest && isIt(key)) ?? null;
 }
 
 /** Prefixes of keys, for secret scanners. Never change them: existing keys keep their prefix. `wbs_` is the prefix of secrets that sign webhooks. */

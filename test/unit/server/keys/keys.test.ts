@@ -2,14 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { KEY_KINDS, type KeyKind } from '../../../../src/lib/api/requests.ts';
 import { authorise } from '../../../../src/server/http/auth.ts';
-import {
-  digestOfKey,
-  findKey,
-  findKeyOfKind,
-  fixedKey,
-  looksLikeKey,
-  makeKey,
-} from '../../../../src/server/keys/keys.ts';
+import { digestOfKey, findKey, fixedKey, looksLikeKey, makeKey } from '../../../../src/server/keys/keys.ts';
 
 const PERSONAL = fixedKey('personal', 'Anna', 'p');
 const GROUP = fixedKey('group', 'forge', 'g');
@@ -36,7 +29,7 @@ describe('a sent key', () => {
 
   it('may be a key of several kinds', () => {
     const same = KEY_KINDS.map((kind) => fixedKey(kind, kind, 'same'));
-    for (const kind of KEY_KINDS) expect(findKeyOfKind(same, kind, 'same')?.kind).toBe(kind);
+    for (const kind of KEY_KINDS) expect(findKey(same, 'same', kind)?.kind).toBe(kind);
     expect(authorise('current', { 'x-api-key': 'same' }, same).kind).toBe('personal');
     expect(authorise('v1', { authorization: 'same' }, same).kind).toBe('token');
   });
