@@ -81,5 +81,5 @@ async function connect(git: Git, registry: Registry, source: string, createdAt: 
   await mkdir(dirname(source), { recursive: true });
   await initialise(git, source);
   await makeCommits(git, source, await forecastCommits());
-  await registry.connectSample(EXTERNAL_URL, { source, createdAt });
+  await registry.connectSample(EXTERNAL_URL, source, createdAt);
 }

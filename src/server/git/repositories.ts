@@ -26,13 +26,6 @@ export interface RegistryOptions {
   readonly tell?: Tell;
 }
 
-/** An external repository of the demo. */
-interface SampleOrigin {
-  /** The path to fetch it from, instead of its address. */
-  readonly source: string;
-  readonly createdAt?: Date;
-}
-
 /** Timeout for a repository to answer while a client waits, in milliseconds. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
@@ -146,7 +139,7 @@ export class Registry {
    *   the repository cannot be read
    */
   async connect(external: ExternalRepository): Promise<RegisteredRepository> {
-    const row = this.rowOf(external.url, { source: external.url });
+    const row = this.rowOf(external.url, external.url);
     const credentials = credentialsOf(external);
     if (credentials !== null && readAddress(external.url, this.sources).origin === null)
       throw invalid('username: a repository of this machine takes no user name and password');
@@ -166,11 +159,12 @@ export class Registry {
   }
 
   /**
-   * Connects a repository of this machine under the address of another one, and waits until it is fetched.
+   * Connects a repository of this machine under the address of another one, for the demo, and waits until it is fetched.
+   * @param source the path to fetch it from
    * @throws RequestError as {@link Registry.connect}
    */
-  async connectSample(url: string, origin: SampleOrigin): Promise<RegisteredRepository> {
-    const row = { ...this.rowOf(url, origin), cloned: true };
+  async connectSample(url: string, source: string, createdAt = new Date()): Promise<RegisteredRepository> {
+    const row = { ...this.rowOf(url, source, createdAt), cloned: true };
     await this.add(row, async (path) => {
       await initialise(this.git, path);
       await pull(this.git, remoteOf(row, this.sources, null), path).catch(refuse);
@@ -205,7 +199,7 @@ export class Registry {
     await ended;
   }
 
-  private rowOf(url: string, { source, createdAt = new Date() }: SampleOrigin): RegisteredRepository {
+  private rowOf(url: string, source: string, createdAt = new Date()): RegisteredRepository {
     const { name, fullName } = readAddress(url, this.sources);
     const created_at = formatCreatedAt(createdAt);
     return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned: false };

@@ -8,10 +8,8 @@ import type { ExternalRepository } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';
 import { BASE_PATH, type ServiceRequest } from './request.ts';
 
-/** A repository to create (service specification, section 4.1). */
-export type Creation =
-  | { readonly kind: 'drag-and-drop'; readonly name: string }
-  | { readonly kind: 'external'; readonly external: ExternalRepository };
+/** A repository to create (service specification, section 4.1): the name of a drag-and-drop repository, or an external one. */
+export type Creation = string | ExternalRepository;
 
 /** An address, a name and two credentials are far shorter. */
 const LIMIT_BYTES = 64 * 1024;
@@ -42,11 +40,11 @@ export function readCreation(body: unknown): Creation {
   if (name !== null && url !== null) {
     throw invalid('name: and url exclude each other: a Git repository is named by its address');
   }
-  if (url !== null) return { kind: 'external', external: { url, username, password } };
+  if (url !== null) return { url, username, password };
   if ((username ?? '') !== '' || (password ?? '') !== '') {
     throw invalid('username: and password belong to a Git repository, which is named by url');
   }
-  return { kind: 'drag-and-drop', name: name ?? '' };
+  return name ?? '';
 }
 
 /**
@@ -59,10 +57,9 @@ export async function answerCreate(
   { body }: Pick<ServiceRequest, 'body'>,
 ): Promise<Reply> {
   const creation = readCreation(await readJson(body, LIMIT_BYTES));
-  const repository =
-    creation.kind === 'external'
-      ? await changes.connect(creation.external)
-      : await changes.create(creation.name);
+  const repository = await (typeof creation === 'string'
+    ? changes.create(creation)
+    : changes.connect(creation));
   return jsonReply(201, presentRepository(repository), {
     location: BASE_PATH + contentsPath(repository.id),
   });

@@ -128,7 +128,7 @@ describe('pushing', () => {
     await change('a.xlsx', 'one');
     const source = join(service.folder, 'source.git');
     await ok('clone', '--quiet', '--bare', work, source);
-    await service.registry.connectSample('https://git.example.com/planning/forecast.git', { source });
+    await service.registry.connectSample('https://git.example.com/planning/forecast.git', source);
     for (const name of ['forecast.git', 'forecast', 'git.example.com/planning/forecast.git']) {
       const address = service.address(name);
       await expect

@@ -211,8 +211,8 @@ describe('contents', () => {
     expect((await errorOf(await contents('B'))).code).toBe('repository_not_found');
 
     const source = registry.gitDirectory((await create('S', [plan('main', [])])).id);
-    await registry.connectSample('https://a.example/plan.git', { source });
-    await registry.connectSample('https://b.example/plan.git', { source });
+    await registry.connectSample('https://a.example/plan.git', source);
+    await registry.connectSample('https://b.example/plan.git', source);
     const response = await contents('plan');
     expect(response.status).toBe(409);
     expect((await errorOf(response)).message).toContain('a.example/plan.git, b.example/plan.git');

@@ -45,7 +45,7 @@ describe('the directory of a registry', () => {
     await initialise(git, source);
     const kept = await registry.create('A');
     const odd = await registry.create('B');
-    const gone = await registry.connectSample(EXTERNAL_URL, { source });
+    const gone = await registry.connectSample(EXTERNAL_URL, source);
     await registry.close();
     for (const { id } of [odd, gone]) await rm(registry.gitDirectory(id), { recursive: true });
     await writeFile(registry.gitDirectory(odd.id), 'a file');

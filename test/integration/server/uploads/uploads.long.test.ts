@@ -102,7 +102,7 @@ describe('an upload', () => {
   it('is for personal keys and drag-and-drop repositories alone', async () => {
     const source = join(service.folder, 'source.git');
     await git(service.folder, 'init', '--quiet', '--bare', source);
-    await service.registry.connectSample('https://git.example.com/a/b.git', { source });
+    await service.registry.connectSample('https://git.example.com/a/b.git', source);
     const tries: [Given, number, string][] = [
       [{ key: '' }, 401, 'the personal API key is missing'],
       [{ key: 'token-of-anna' }, 401, 'use a personal API key'],

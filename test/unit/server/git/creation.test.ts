@@ -210,15 +210,9 @@ describe('the references of another repository', () => {
 
 describe('the body of a request to create', () => {
   it('has one of two shapes', () => {
-    expect(readCreation({ name: 'A', url: null, more: 1 })).toEqual({ kind: 'drag-and-drop', name: 'A' });
-    expect(readCreation({ name: 'A', username: '', password: '' })).toEqual({
-      kind: 'drag-and-drop',
-      name: 'A',
-    });
-    expect(readCreation({ url: 'u' })).toEqual({
-      kind: 'external',
-      external: { url: 'u', username: null, password: null },
-    });
+    expect(readCreation({ name: 'A', url: null, more: 1 })).toBe('A');
+    expect(readCreation({ name: 'A', username: '', password: '' })).toBe('A');
+    expect(readCreation({ url: 'u' })).toEqual({ url: 'u', username: null, password: null });
     assert(
       property(jsonValue(), (value) => {
         try {
