@@ -79,6 +79,66 @@ describe('several keys', () => {
   });
 });
 
+/** A secret in every text below; no message may contain it. */
+const KEY = 'k3y-S3CRET';
+
+/** Texts that people paste instead of a key, with the expected message. */
+const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
+  [`"${KEY}"`, /has quotes around it.*remove the quotes/],
+  [`'${KEY}'`, /has quotes around it/],
+  [`“${KEY}”`, /has quotes around it/],
+  [`${KEY}"`, /has quotes around it/],
+  [`API_KEY=${KEY}`, /is a line NAME=value: give the value alone/],
+  [`export WORKBOOK_MIRROR_SERVICE_API_KEY="${KEY}"`, /is a line NAME=value/],
+  [`X-API-KEY: ${KEY}`, /is a line "name: value"/],
+  [`Authorization: Bearer ${KEY}`, /is a line "name: value"/],
+  [`apiKey: ${KEY}`, /is a line "name: value"/],
+  [`-H 'X-API-KEY: ${KEY}'`, /is a line "name: value"/],
+  [`Bearer ${KEY}`, /begins with the word of an Authorization header/],
+  [`Token ${KEY}`, /begins with the word of an Authorization header/],
+  [`https://workbooks.example.com/${KEY}`, /is an address/],
+  [`{"apiKey": "${KEY}"}`, /is JSON/],
+  [`{\n  "apiKey": "${KEY}"\n}`, /is JSON/],
+  [`<!DOCTYPE html><p>${KEY}</p>`, /is a page in HTML/],
+  [`-----BEGIN PRIVATE KEY-----\n${KEY}\n`, /is a key or certificate in PEM/],
+  [`# of Anna\n${KEY}`, /begins with a comment/],
+  [`curl -H 'X-API-KEY: ${KEY}' https://h`, /is a command/],
+  [`Anna ${KEY}`, /has several words/],
+  [`${KEY}\n${KEY} ${KEY}\n`, /has several lines|line 2 has several words/],
+  [` ${KEY}`, /begins or ends with a space/],
+  [`${KEY}\t`, /begins or ends with a space/],
+  [`${KEY}\u001b[0m`, /holds a control character/],
+  [`\uFEFF${KEY}`, /byte order mark/],
+  [`${KEY}\u00A0`, /non-breaking space or an invisible character/],
+  [`${KEY}\u200B`, /non-breaking space or an invisible character/],
+  [`${KEY}é`, /letters outside of ASCII/],
+  [`\${${KEY}}`, /is a variable that nothing replaced/],
+  ['$WORKBOOK_KEY', /is a variable that nothing replaced/],
+  ['{{ .Values.apiKey }}', /is a variable that nothing replaced/],
+  ['%API_KEY%', /is a variable that nothing replaced/],
+  ['<API_KEY>', /is a placeholder/],
+  ['your-personal-api-key', /is a placeholder/],
+  ['changeme', /is a placeholder/],
+  ['********', /is a placeholder/],
+  ['/run/secrets/api-key', /is the path of a file: give it by the setting whose name ends with File/],
+  ['~/api-key', /is the path of a file/],
+  ['C:\\keys\\api-key', /is the path of a file/],
+  [`${KEY}\\n`, /ends with a backslash/],
+  [Buffer.from(`\uFEFF${KEY}`, 'utf16le').toString(), /is text in UTF-16/],
+];
+
+describe('a text that is obviously more than a key', () => {
+  it.each(PASTED)('is refused with a remedy, and not shown: %j', (text, message) => {
+    const error = caught(() => severalKeys(text));
+    expect(error.message).toMatch(message);
+    expect(error.message).not.toContain(KEY);
+  });
+
+  it.each(['QmFz/ZTY0+a==', '/varA9:$-_.~!*', 'eyJhbGciOi.eyJzdWIi.c2ln-_'])('is not %j', (text) => {
+    expect(severalKeys(text)).toStrictEqual([text]);
+  });
+});
+
 function caught(action: () => unknown): Error {
   try {
     action();
