@@ -1,4 +1,4 @@
-import type { Setting } from './kinds.ts';
+import { path, type Setting } from './kinds.ts';
 import { settingsSchema } from './schema.ts';
 
 /** The prefix of this program's environment variables. */
@@ -25,9 +25,9 @@ export const sectionDescriptions = new Map<string, string>();
 /** All settings, in the order of the schema. */
 export const settingDescriptors: readonly SettingDescriptor[] = Object.entries(settingsSchema).flatMap(
   ([name, entry]) => {
-    if (!('members' in entry)) return [describe(name, entry)];
+    if (!('members' in entry)) return describe(name, entry);
     sectionDescriptions.set(name, entry.description);
-    return Object.entries(entry.members).map(([key, member]) => describe(`${name}.${key}`, member));
+    return Object.entries(entry.members).flatMap(([key, member]) => describe(`${name}.${key}`, member));
   },
 );
 
@@ -77,9 +77,10 @@ export function settingValue(settings: object, name: string): unknown {
     );
 }
 
-function describe(name: string, setting: Setting): SettingDescriptor {
+/** A setting; beside a secret, also the setting with the path of a file that holds it. */
+function describe(name: string, setting: Setting): SettingDescriptor[] {
   const secret = setting.kind === 'secret';
-  return {
+  const described = {
     ...setting,
     name,
     environmentVariable: environmentVariableOf(name),
@@ -87,6 +88,9 @@ function describe(name: string, setting: Setting): SettingDescriptor {
     defaultText: defaultText(setting),
     secret,
   };
+  if (!secret) return [described];
+  const description = `path of a file that holds \`${name}\``;
+  return [described, ...describe(`${name}File`, { ...path, description, fileOf: name })];
 }
 
 function defaultText(facts: Setting): string {

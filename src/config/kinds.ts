@@ -77,12 +77,6 @@ export function section<Members extends Readonly<Record<string, Setting>>>(
   return { description, members };
 }
 
-/** A path of a file that holds a secret: the setting beside the secret's whose name ends with `File`. */
-export function secretFile(secretName: string, comment?: string): Setting<string | undefined> {
-  const description = `path of a file that holds \`${secretName}\``;
-  return setting(path, { description, fileOf: secretName, ...(comment === undefined ? {} : { comment }) });
-}
-
 const TEXT = { type: 'string' };
 
 /** Makes a kind; its values are texts in the file by default. */

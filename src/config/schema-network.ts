@@ -8,15 +8,12 @@ import {
   orOff,
   path,
   secret,
-  secretFile,
   section,
   setting,
   size,
 } from './kinds.ts';
 
 /** The settings of everything at the other end of a connection: the service, HTTP clients, receivers of hooks, clients of the embedded service. */
-
-const ROTATION = 'The file is read again when it changes, so that a key can be rotated without a restart.';
 
 export const serviceSection = section('The service that is mirrored.', {
   baseUrl: setting(baseUrl, {
@@ -32,14 +29,12 @@ export const serviceSection = section('The service that is mirrored.', {
     example: 'your-personal-api-key',
     need: 'service',
   }),
-  apiKeyFile: secretFile('service.apiKey', ROTATION),
   apiToken: setting(keys, {
     description:
       'personal API token, v1; without it, or if v1 answers 404, changes are found by comparing contents',
     comment: 'Several, apiTokenFile, a variable or a credential: as for apiKey.',
     example: 'your-personal-api-token',
   }),
-  apiTokenFile: secretFile('service.apiToken', ROTATION),
   // Some limits are ten times as long, and must still fit a timer.
   timeout: setting(duration('1ms', '1d'), {
     description: 'timeout until a response starts, and for silence within it',
@@ -71,13 +66,11 @@ export const httpSection = section('Status page, health and metrics of the daemo
     comment: 'As a bearer token, or as the password of any user name. Better in a file: tokenFile.',
     example: 'any-long-random-text',
   }),
-  tokenFile: secretFile('http.token'),
   pollToken: setting(secret, {
     description: 'token that allows only `POST /api/poll` (ask for a pass)',
     comment: 'For a webhook or a CI job. Better in a file: pollTokenFile.',
     example: 'another-long-random-text',
   }),
-  pollTokenFile: secretFile('http.pollToken'),
   allowedHosts: setting(list(0, hostProblem), {
     description:
       'further host names that are answered without a token; `*.example.com` covers all names below',
@@ -152,13 +145,11 @@ export const hooksSection = section('Commands to run and addresses to notify.', 
     comment: `${MASKED} Or webhookFile, a variable, or a credential, as for service.apiKey.`,
     example: 'https://alerts.example.com/workbooks',
   }),
-  webhookFile: secretFile('hooks.webhook'),
   webhookSecret: setting(secretKey, {
     description: 'key that signs the requests to `hooks.webhook`: `whsec_` and 24 to 64 bytes in base64',
     comment: 'Without whsec_ it is taken as base64, too. `openssl rand -base64 32` makes one.',
     example: 'whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=',
   }),
-  webhookSecretFile: secretFile('hooks.webhookSecret'),
   webhookEvents: setting(list(1, eventProblem), {
     description: 'notifications to send: types, groups such as `target.*`, or `*` for all',
     default: ['*'],
@@ -172,7 +163,6 @@ export const hooksSection = section('Commands to run and addresses to notify.', 
     comment: `${MASKED} Or heartbeatFile. For services that raise an alarm when requests stop.`,
     example: 'https://heartbeats.example.com/any-long-random-text',
   }),
-  heartbeatFile: secretFile('hooks.heartbeat'),
 });
 
 export const serveSection = section('The embedded service, for `serve` and `demo`.', {
@@ -189,13 +179,11 @@ export const serveSection = section('The embedded service, for `serve` and `demo
     comment: 'Or apiKeyFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-key',
   }),
-  apiKeyFile: secretFile('serve.apiKey'),
   apiToken: setting(secret, {
     description: 'API token of the embedded service, v1',
     comment: 'Or apiTokenFile, a variable, or a credential, as for service.apiKey.',
     example: 'any-api-token',
   }),
-  apiTokenFile: secretFile('serve.apiToken'),
   fetchInterval: setting(duration('1s', '366d'), {
     description: 'how often the embedded service updates its clones',
     comment: 'A push that the webhook reports is fetched at once.',

@@ -11,6 +11,7 @@ import {
   kebabName,
   settingsByName,
   settingValue,
+  setValue,
 } from '../../config/descriptors.ts';
 import { flagLayer, type Layer } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
@@ -203,17 +204,18 @@ export function filesOf(
   configFile: string,
   isForUnit: boolean,
 ): readonly NewFile[] {
-  const service = { ...settings.service };
+  const shown = { ...settings };
   const secrets = (['apiKey', 'apiToken'] as const).flatMap((key): NewFile[] => {
-    const secret = service[key];
-    if (secret === undefined || (!isForUnit && service[`${key}File`] !== undefined)) return [];
+    const secret = settings.service[key];
+    const ofFile = `service.${key}File`;
+    if (secret === undefined || (!isForUnit && settingValue(settings, ofFile) !== undefined)) return [];
     const beside = join(dirname(configFile), `${parse(configFile).name}.${kebabName(key)}`);
-    service[`${key}File`] = isForUnit ? undefined : beside;
+    setValue(shown, ofFile, isForUnit ? undefined : beside);
     const path = isForUnit ? CREDENTIALS + kebabName(`service.${key}`) : beside;
     return [{ path, text: `${secret.revealAll().join('\n')}\n`, isSecret: true }];
   });
   const lines = INIT_FLAGS.reads.flatMap((name) => {
-    const value = settingValue({ ...settings, service }, name);
+    const value = settingValue(shown, name);
     const comment = settingsByName.get(name)?.description.replaceAll('`', '') ?? '';
     return value === undefined
       ? []
