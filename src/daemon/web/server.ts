@@ -14,8 +14,6 @@ import { createRoutes, type Route, type Sources, standbyRoutes } from './routes.
 import { createEventStreams } from './streams.ts';
 
 export interface WebServerOptions extends Sources, Access {
-  /** Another folder of the status page, for tests. */
-  readonly program?: string;
   readonly emit: EventSink;
 }
 
@@ -50,7 +48,6 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
     'daemon/page',
     'the status page',
     'Install workbook-mirror again; with http.listen off it runs without the page.',
-    options.program,
   );
   return serveRoutes(options, options.emit, createRoutes(page, options));
 }

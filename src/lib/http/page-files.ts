@@ -39,18 +39,16 @@ const SHARED_FOLDER = 'lib/page';
  * @param folder of the files that only this page has, below the program's
  * @param name as in "the status page"
  * @param hint for an installation that lacks them
- * @param program another folder than the program's, for tests
  * @throws MirrorError `http.unusable` if they cannot be read
  */
 export async function loadPage(
   folder: string,
   name: string,
   hint = 'Install workbook-mirror again.',
-  program = fileURLToPath(PROGRAM_FOLDER),
 ): Promise<PageFiles> {
   try {
-    const files = await Promise.all([folder, SHARED_FOLDER].map((each) => loadFolder(program, each)));
-    const page = new Map(files.flat());
+    const folders = await Promise.all([folder, SHARED_FOLDER].map(loadFolder));
+    const page = new Map(folders.flat());
     const index = page.get(`${folder}/index.html`);
     if (index === undefined) throw new Error(`there is no index.html in ${folder}`);
     return page.set('index.html', index);
@@ -64,15 +62,15 @@ export async function loadPage(
 }
 
 /** Returns the files of a folder with their paths, without files of other types. */
-async function loadFolder(program: string, folder: string): Promise<[string, BufferedBody][]> {
-  const paths = (await readdir(join(program, folder))).map((file) => `${folder}/${file}`);
-  const files = await Promise.all(paths.map((path) => loadFile(program, path)));
-  return files.flat();
-}
-
-async function loadFile(program: string, path: string): Promise<[string, BufferedBody][]> {
-  const contentType = CONTENT_TYPES.get(extname(path));
-  if (contentType === undefined) return [];
-  const bytes = await readFile(join(program, path));
-  return [[path, packableBody(contentType, bytes, bytes)]];
+async function loadFolder(folder: string): Promise<[string, BufferedBody][]> {
+  const program = fileURLToPath(PROGRAM_FOLDER);
+  const found: [string, BufferedBody][] = [];
+  for (const file of await readdir(join(program, folder))) {
+    const contentType = CONTENT_TYPES.get(extname(file));
+    if (contentType === undefined) continue;
+    const path = `${folder}/${file}`;
+    const bytes = await readFile(join(program, path));
+    found.push([path, packableBody(contentType, bytes, bytes)]);
+  }
+  return found;
 }

@@ -1,8 +1,6 @@
 import { once } from 'node:events';
-import { mkdir, writeFile } from 'node:fs/promises';
 import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
-import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -10,7 +8,6 @@ import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
 import { createWebServer, type WebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
 import { parseMetrics } from '../../../support/text-format.ts';
 
 interface Served {
@@ -27,21 +24,6 @@ interface Answer {
   readonly text: string;
 }
 
-/** The folder of a program with a page. */
-async function programFolder(): Promise<string> {
-  const program = await temporaryFolder();
-  const folder = join(program, 'daemon/page');
-  await mkdir(folder, { recursive: true });
-  await mkdir(join(program, 'lib/page'), { recursive: true });
-  await writeFile(join(program, 'lib/page/shared.js'), 'export {};');
-  await writeFile(join(folder, 'index.html'), '<!doctype html><title>page</title>');
-  await writeFile(join(folder, 'page.js'), 'export {};');
-  await writeFile(join(folder, 'page.css'), 'body {}');
-  await writeFile(join(folder, 'tsconfig.json'), '{}');
-  await mkdir(join(folder, 'deeper'));
-  return program;
-}
-
 async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebServer> {
   const server = await createWebServer({
     report: () => Promise.resolve(eventfulReport()),
@@ -51,7 +33,6 @@ async function makeServer(options: Partial<WebServerOptions> = {}): Promise<WebS
     allowedHosts: () => [],
     pollToken: () => null,
     askForPass: null,
-    program: await programFolder(),
     emit: () => {},
     ...options,
   });
@@ -184,7 +165,7 @@ describe('the server', () => {
       '/',
       '/page/daemon/page/page.js',
       '/page/daemon/page/page.css',
-      '/page/lib/page/shared.js',
+      '/page/lib/page/text.js',
       '/metrics',
       '/api/status',
       '/api/schema',
@@ -206,7 +187,7 @@ describe('the server', () => {
       '/?a=b#c': 'text/html; charset=utf-8 no-cache',
       '/page/daemon/page/page.js': 'text/javascript; charset=utf-8 no-cache',
       '/page/daemon/page/page.css': 'text/css; charset=utf-8 no-cache',
-      '/page/lib/page/shared.js': 'text/javascript; charset=utf-8 no-cache',
+      '/page/lib/page/text.js': 'text/javascript; charset=utf-8 no-cache',
       '/metrics': 'text/plain; version=0.0.4; charset=utf-8 no-store',
       '/api/status': 'application/json; charset=utf-8 no-store',
       '/api/schema': 'application/schema+json no-cache',
@@ -223,7 +204,6 @@ describe('the server', () => {
     '/nothing',
     '/page/',
     '/page/daemon/page/tsconfig.json',
-    '/page/daemon/page/deeper',
     '/page/../server.ts',
     '/page/..%2f..%2fpackage.json',
     '/page/%2e%2e/package.json',
@@ -260,7 +240,7 @@ describe('the server', () => {
     }
   });
 
-  it('fails to start, with a hint, if the port is taken or the page is missing', async () => {
+  it('fails to start, with a hint, if the port is taken or the address is unusable', async () => {
     const { port } = await serve();
     await expect(serve({}, { host: '127.0.0.1', port })).rejects.toMatchObject({
       code: 'http.unusable',
@@ -271,7 +251,6 @@ describe('the server', () => {
     await expect(serve({}, { host: 'no-such-host.invalid', port: 0 })).rejects.toMatchObject({
       code: 'http.unusable',
     });
-    await expect(serve({ program: '/nonexistent' })).rejects.toMatchObject({ code: 'http.unusable' });
   });
 });
 

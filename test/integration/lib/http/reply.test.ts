@@ -80,6 +80,10 @@ describe('a reply that is streamed', () => {
 });
 
 describe('a page', () => {
+  it('that is missing fails the start', async () => {
+    await expect(loadPage('nowhere', 'the page')).rejects.toMatchObject({ code: 'http.unusable' });
+  });
+
   it('is compressed for clients that accept it, with the same tag', async () => {
     const script = 'server/uploads/page/page.js';
     const page = await loadPage('server/uploads/page', 'the page');
