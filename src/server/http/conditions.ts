@@ -1,17 +1,6 @@
 import type { ByteRange, Bytes } from './library.ts';
 
-/** Conditional and range requests (RFC 9110, sections 13 and 14). */
-
-/**
- * Whether If-Match asks for other content than the current one; it compares strongly (section 13.1.1).
- * @param header the value of If-Match, if it was sent
- */
-export function missesTag(header: string | undefined, tag: string): boolean {
-  if (header === undefined || header.trim() === '*') return false;
-  return [...header.matchAll(/(W\/)?("[^"]*")/g)].every(
-    ([, weak, each]) => weak !== undefined || each !== tag,
-  );
-}
+/** Range requests (RFC 9110, section 14). */
 
 /**
  * Decides which part of a file a request wants; `unsatisfiable` if it lies outside the file. A request for several ranges, and one for a range

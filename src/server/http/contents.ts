@@ -1,19 +1,17 @@
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
 import { matchesTag, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { chooseRange, missesTag } from './conditions.ts';
+import { chooseRange } from './conditions.ts';
 import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';
 import { chooseReference, readContents } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
 /**
- * Answers a request for a repository, a folder or a single file (service specification, section 4.1). The conditions in its headers
- * are checked in the order of RFC 9110, section 13.2.2.
+ * Answers a request for a repository, a folder or a single file (service specification, section 4.1).
  * @param tail rest of the route
  * @param signal aborted when the client is gone
- * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository, 412 if the
- *   content is not the one that If-Match names
+ * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository
  */
 export async function answerContents(
   library: Library,
@@ -25,8 +23,6 @@ export async function answerContents(
   const content = await library.content(repository, query.get('branch'), path, signal);
   const { etag } = content;
   const headers = { etag, ...verifiedHeader(content.verifiedAtMs) };
-  if (missesTag(asked['if-match'], etag))
-    throw new RequestError(412, 'changed', 'the content is not the one that If-Match names', headers);
   if (matchesTag(asked['if-none-match'], etag)) return { status: 304, headers, body: null };
   const whole = {
     ...headers,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { repositorySchema } from '../../../../src/lib/api/schemas.ts';
-import { chooseRange, missesTag } from '../../../../src/server/http/conditions.ts';
+import { chooseRange } from '../../../../src/server/http/conditions.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { chooseReference, findRepository } from '../../../../src/server/http/repository-reference.ts';
@@ -46,19 +46,6 @@ describe('repository references', () => {
 
   it('lists rows that the client understands', () => {
     expect(repositorySchema.parse(forecast).created_at).toBe('2026-01-02T03:04:05.000000+00:00');
-  });
-});
-
-describe('entity tags', () => {
-  const tag = '"a"';
-
-  it('are omitted if a client accepts only the state that it knows', () => {
-    expect(missesTag(undefined, tag)).toBe(false);
-    expect(missesTag('*', tag)).toBe(false);
-    expect(missesTag(`"x", ${tag}`, tag)).toBe(false);
-    expect(missesTag('"x"', tag)).toBe(true);
-    expect(missesTag(`W/${tag}`, tag)).toBe(true);
-    expect(missesTag('', tag)).toBe(true);
   });
 });
 
