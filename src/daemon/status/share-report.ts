@@ -1,8 +1,7 @@
 import { type ShareReport, writeShareReport } from '../../mirror/store/documents.ts';
 import { hostname } from 'node:os';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Shard } from '../../mirror/plan/selection.ts';
-import { isLeftAlone, isWell, type TargetStatus } from '../../app/target-status.ts';
+import { isLeftAlone, isWell } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { MirrorStatusReader } from './mirror-status.ts';
@@ -22,13 +21,20 @@ export async function tellShare(
   if (shard === null) return;
   try {
     const { policy, nowMs, targets } = await readMirror();
-    const report = reportOf(shard, targets, {
+    const own = targets.filter(({ state }) => !isLeftAlone(state));
+    const times = own.flatMap(({ verifiedAtMs }) => verifiedAtMs ?? []);
+    const report: ShareReport = {
+      ...shard,
       directoryId: store.id,
       host: hostname(),
       writtenAtMs: nowMs,
       failure: failure === null ? null : eventFailure(failure).message,
       maxStalenessMs: policy.maxStalenessMs,
-    });
+      targets: own.length,
+      notWell: own.filter((target) => !isWell(target)).length,
+      // Unknown if any target was never verified.
+      oldestVerifiedAtMs: times.length < own.length ? null : earliest(times),
+    };
     await writeShareReport(store, report);
     await state.saveShare(report);
   } catch (error) {
@@ -36,22 +42,6 @@ export async function tellShare(
   }
 }
 
-/** The report of a share, from the states of its targets. */
-function reportOf(
-  shard: Shard,
-  targets: readonly TargetStatus[],
-  facts: Omit<ShareReport, keyof Shard | 'targets' | 'notWell' | 'oldestVerifiedAtMs'>,
-): ShareReport {
-  const own = targets.filter(({ state }) => !isLeftAlone(state));
-  const times = own.map(({ verifiedAtMs }) => verifiedAtMs);
-  const isKnown = times.length > 0 && !times.includes(null);
-  return {
-    ...shard,
-    ...facts,
-    targets: own.length,
-    notWell: own.filter((target) => !isWell(target)).length,
-    oldestVerifiedAtMs: isKnown
-      ? times.reduce((oldest: number, timeMs) => Math.min(oldest, timeMs ?? 0), Number.POSITIVE_INFINITY)
-      : null,
-  };
+function earliest(timesMs: readonly number[]): number | null {
+  return timesMs.reduce<number | null>((first, timeMs) => Math.min(first ?? timeMs, timeMs), null);
 }
