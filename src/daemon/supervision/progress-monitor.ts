@@ -9,19 +9,12 @@ export interface ProgressMonitor {
   readonly idleMs: () => number;
 }
 
-/**
- * Makes a progress monitor.
- * @param isPulling whether pulls are running, which may outlast their passes
- * @param now a monotonic clock, in milliseconds
- */
-export function createProgressMonitor(
-  isPulling: () => boolean,
-  now: () => number = () => performance.now(),
-): ProgressMonitor {
-  let lastTouchMs = now();
+/** Makes a progress monitor. @param isPulling whether pulls are running, which may outlast their passes */
+export function createProgressMonitor(isPulling: () => boolean): ProgressMonitor {
+  let lastTouchMs = performance.now();
   let working = 0;
   const touch = (): void => {
-    lastTouchMs = now();
+    lastTouchMs = performance.now();
   };
   const isWorking = (): boolean => working > 0 || isPulling();
   return {
@@ -34,6 +27,6 @@ export function createProgressMonitor(
       };
     },
     isWorking,
-    idleMs: () => (isWorking() ? now() - lastTouchMs : 0),
+    idleMs: () => (isWorking() ? performance.now() - lastTouchMs : 0),
   };
 }

@@ -12,18 +12,13 @@ interface Round<Value> {
  * once. A later call during the work gets the result of the next run, which starts when this one is over; so each result was
  * true at most `maxAgeMs` before the call.
  * @param maxAgeMs in milliseconds
- * @param now the clock, in milliseconds; if it is set back, the work runs again
  */
-export function shareWork<Value>(
-  work: () => Promise<Value>,
-  maxAgeMs = 0,
-  now: () => number = () => performance.now(),
-): SharedWork<Value> {
+export function shareWork<Value>(work: () => Promise<Value>, maxAgeMs = 0): SharedWork<Value> {
   let latest: Round<Value> | null = null;
   let following: Promise<Value> | null = null;
   const start = (): Promise<Value> => {
     following = null;
-    const round: Round<Value> = { promise: work(), startedAtMs: now(), isOver: false };
+    const round: Round<Value> = { promise: work(), startedAtMs: performance.now(), isOver: false };
     const end = (): void => {
       round.isOver = true;
     };
@@ -33,8 +28,7 @@ export function shareWork<Value>(
   };
   return () => {
     if (latest === null) return start();
-    const ageMs = now() - latest.startedAtMs;
-    if (ageMs >= 0 && ageMs < maxAgeMs) return latest.promise;
+    if (performance.now() - latest.startedAtMs < maxAgeMs) return latest.promise;
     if (following !== null) return following;
     if (latest.isOver) return start();
     following = latest.promise.then(start, start);

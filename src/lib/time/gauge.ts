@@ -44,7 +44,6 @@ interface Mark {
 
 /** Measures the progress and speed of some work on bytes. */
 export class Gauge {
-  readonly #now: () => number;
   #doneBytes = 0;
   #totalBytes: number | null;
   #isEstimate: boolean;
@@ -54,13 +53,11 @@ export class Gauge {
   /**
    * @param totalBytes null if unknown
    * @param isEstimate whether the total is only the last known one
-   * @param now milliseconds on a clock that only goes forward
    */
-  constructor(totalBytes: number | null, isEstimate = false, now: () => number = () => performance.now()) {
-    this.#now = now;
+  constructor(totalBytes: number | null, isEstimate = false) {
     this.#totalBytes = totalBytes;
     this.#isEstimate = isEstimate;
-    this.#older = this.#newer = { atMs: now(), doneBytes: 0 };
+    this.#older = this.#newer = { atMs: performance.now(), doneBytes: 0 };
   }
 
   add(bytes: number): void {
@@ -69,7 +66,7 @@ export class Gauge {
 
   /** Records how much is done in all. @param totalBytes the total, if known by now */
   reach(doneBytes: number, totalBytes: number | null = null): void {
-    const atMs = this.#now();
+    const atMs = performance.now();
     // Work that restarts, or continues after an interruption, was not done in this moment.
     if (doneBytes < this.#doneBytes) this.#older = this.#newer = { atMs, doneBytes };
     this.#doneBytes = doneBytes;
@@ -83,7 +80,7 @@ export class Gauge {
   }
 
   amount(): Amount {
-    const ms = this.#now() - this.#older.atMs;
+    const ms = performance.now() - this.#older.atMs;
     return {
       doneBytes: this.#doneBytes,
       totalBytes: this.#totalBytes,

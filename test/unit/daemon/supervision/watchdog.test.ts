@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { livenessOf } from '../../../../src/daemon/status/readiness.ts';
@@ -6,14 +6,11 @@ import type { Liveness } from '../../../../src/daemon/status/status-schema.ts';
 import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 
 describe('a progress', () => {
-  let nowMs = 0;
-  const progress = createProgressMonitor(
-    () => false,
-    () => nowMs,
-  );
-
   it('counts silence only while there is work', () => {
-    nowMs = 500;
+    let nowMs = 500;
+    vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+    onTestFinished(() => void vi.restoreAllMocks());
+    const progress = createProgressMonitor(() => false);
     expect(progress.idleMs()).toBe(0);
     const end = progress.begin();
     nowMs = 800;

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { type Amount, describeAmount, Gauge, leftMs } from '../../../../src/lib/time/gauge.ts';
 
@@ -7,8 +7,10 @@ function gauge(
   isEstimate = false,
 ): { of: Gauge; pass: (ms: number) => void } {
   let nowMs = 1000;
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  onTestFinished(() => void vi.restoreAllMocks());
   return {
-    of: new Gauge(totalBytes, isEstimate, () => nowMs),
+    of: new Gauge(totalBytes, isEstimate),
     pass: (ms) => {
       nowMs += ms;
     },
