@@ -72,7 +72,7 @@ async function stateAt(
   const entry = (atMs === null ? latest : keptAt(entries, atMs, nowMs)) ?? null;
   if (entry === null) return atMs !== null && atMs <= nowMs ? published : null;
   const manifest = await manifestOfEntry(entry);
-  return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, leftAtMs: entry.atMs };
+  return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, left: entry };
 }
 
 /** The published state of a target; null if it is not mirrored. @throws MirrorError `disk.failed` */
@@ -80,7 +80,7 @@ async function publishedState(layout: DirectoryLayout, path: string): Promise<Ta
   const found = await onDisk('reading a manifest', () => readStampedManifest(layout, path));
   const manifest = found?.manifest ?? null;
   if (manifest === null) return null;
-  return { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, leftAtMs: null };
+  return { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, left: null };
 }
 
 /**

@@ -100,7 +100,7 @@ export async function restoreHistory(
   return untilStopped(
     async (signal) => {
       const { state, files } = await lookUp(layout, request);
-      if (folder === null && state.leftAtMs === null) notKept(request.target, request.atMs, state.manifest);
+      if (folder === null && state.left === null) notKept(request.target, request.atMs, state.manifest);
       const gauged = (doing: string): OnBytes => {
         const gauge = new Gauge(sizeOf(files));
         return (bytes) => {
@@ -156,11 +156,8 @@ export async function writeFile(
   return restoredOf(state, files);
 }
 
-function restoredOf(
-  { path, leftAtMs }: TargetState,
-  files: readonly ManifestFile[],
-): Omit<Restored, 'folder'> {
-  return { target: path, leftAtMs, files: files.length, sizeBytes: sizeOf(files) };
+function restoredOf({ path, left }: TargetState, files: readonly ManifestFile[]): Omit<Restored, 'folder'> {
+  return { target: path, leftAtMs: left?.atMs ?? null, files: files.length, sizeBytes: sizeOf(files) };
 }
 
 /** The folder to restore into, absolute. @throws MirrorError `usage.invalid` if it is in the directory of the mirror */

@@ -18,18 +18,13 @@ import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import {
-  type HistoryEntry,
-  keptAt,
-  manifestOfEntry,
-  readHistory,
-} from '../../mirror/store/history/history.ts';
+import { manifestOfEntry, readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
-import { notKept } from '../history/kept-files.ts';
+import { lookUp } from '../history/kept-files.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { describeDifferences, differenceSummary } from './differences.ts';
 
@@ -74,7 +69,10 @@ export async function diff(
   const layout = layoutOf(settings.directory);
   const target = await readTarget(layout, await pathOf(layout, asked));
   await refuseUnknown(layout, asked, target);
-  const before = atMs === null ? await stateBefore(target, settings) : await stateAt(target, atMs);
+  if (atMs === null)
+    return reportOn(target.path, await stateBefore(target, settings), target.published, 'manifests');
+  const { manifest, left } = (await lookUp(layout, { target: target.path, atMs })).state;
+  const before: TargetState = { place: left === null ? 'mirror' : 'history', manifest, left };
   return reportOn(target.path, before, target.published, 'manifests');
 }
 
@@ -87,9 +85,10 @@ async function stateBefore(
   { history: { replaced } }: Pick<SettingsFor<never>, 'history'>,
 ): Promise<TargetState> {
   for (const entry of kept.toReversed()) {
-    const state = await stateOfEntry(entry);
+    const manifest = await manifestOfEntry(entry);
     // A state published during the two readings is in both places.
-    if (state.manifest?.publishedAtMs !== published.manifest?.publishedAtMs) return state;
+    if (manifest.publishedAtMs !== published.manifest?.publishedAtMs)
+      return { place: 'history', manifest, left: entry };
   }
   const others = `\`${ownCommand('diff --upstream', path)}\` compares it with what the service has now.`;
   throw new MirrorError('history.not_found', `The history keeps no state of ${path} before this one.`, {
@@ -98,23 +97,6 @@ async function stateBefore(
         ? `In these settings history.replaced is off: with 10, or 30d, what a newer version replaces is kept from then on. ${others}`
         : `In these settings history.replaced keeps ${formatRetention(replaced)}: nothing of it was replaced since, or it is pruned. ${others}`,
   });
-}
-
-/**
- * The state that the mirror had at a time.
- * @param timeMs milliseconds since the epoch
- * @throws MirrorError `history.not_found`, `history.damaged`, `disk.*`
- */
-async function stateAt({ path, published, kept }: TargetOnDisk, timeMs: number): Promise<TargetState> {
-  const entry = keptAt(kept, timeMs, Date.now());
-  const state = entry === null ? published : await stateOfEntry(entry);
-  const { manifest } = state;
-  return manifest === null || manifest.publishedAtMs > timeMs ? notKept(path, timeMs, manifest) : state;
-}
-
-async function stateOfEntry(entry: HistoryEntry): Promise<TargetState> {
-  const { kind, atMs } = entry;
-  return { place: 'history', manifest: await manifestOfEntry(entry), left: { kind, atMs } };
 }
 
 /** The path of a present or former target. @throws MirrorError `target.unknown` if the name means several */

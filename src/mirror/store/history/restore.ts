@@ -19,7 +19,7 @@ import { discardStage } from '../publish/journal.ts';
 import { publishStage } from '../publish/publish.ts';
 import { linkFiles, makeParents, openStage, setTime, type Stage } from '../publish/stage.ts';
 import { examineTree, trustOf } from '../verify/examine.ts';
-import { digestOf, findCopies } from './history.ts';
+import { digestOf, findCopies, type HistoryEntry } from './history.ts';
 
 /** One state of a target: from the history, or the published one. */
 export interface TargetState {
@@ -30,8 +30,8 @@ export interface TargetState {
   /** The folder of its files, which may lack some of them. */
   readonly tree: string;
   readonly manifest: Manifest;
-  /** When it left the mirror, in milliseconds since the epoch; null for the published state. */
-  readonly leftAtMs: number | null;
+  /** Why and when it left the mirror, in milliseconds since the epoch; null for the published state. */
+  readonly left: Pick<HistoryEntry, 'kind' | 'atMs'> | null;
 }
 
 /** Verified files of a state: every byte was read. */

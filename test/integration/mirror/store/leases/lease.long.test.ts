@@ -247,7 +247,7 @@ describe('the commands that publish', () => {
       const lease = await take(mirror);
       const store = await openTestStore(mirror.directory);
       const manifest = await manifestOfEntry(entry);
-      const state = { ...entry, place: 'history', manifest, leftAtMs: entry.atMs };
+      const state = { ...entry, place: 'history', manifest, left: entry };
       const found = await findFiles(layout, state, manifest.files, NEVER, () => {});
       const restore = (): Promise<void> => restoreToMirror(store, state, found, Date.now(), NEVER);
       await expect(restore()).rejects.toMatchObject({
