@@ -39,7 +39,12 @@ export async function createRepository(
   } as const;
   try {
     const send = (): Promise<Repository> =>
-      transport.send(request, (answer) => readCreated(answer, repository));
+      transport.send(request, async (answer) => {
+        if (answer.status !== 200 && answer.status !== 201) throw await refusalOf(answer, repository);
+        const [created] = readRepositoryRows([await readJson(answer)]).repositories;
+        if (created === undefined) throw wrongKind(answer, 'JSON that is not a repository');
+        return created;
+      });
     return await send().catch((error: unknown) => {
       // An installation may only know `/repositories`. A missing path created nothing.
       const isMissing = error instanceof MirrorError && error.code === 'service.not_found';
@@ -59,17 +64,6 @@ export async function createRepository(
 
 /** Statuses of a refused request (RFC 9110, section 15.5; RFC 4918 for 422). */
 const UNWANTED = new Set([400, 409, 413, 415, 422]);
-
-/** Reads the repository that was created. @throws MirrorError for an answer that created nothing */
-async function readCreated(answer: Answer, wanted: NewRepository): Promise<Repository> {
-  const { status } = answer;
-  if (status === 200 || status === 201) {
-    const [repository] = readRepositoryRows([await readJson(answer)]).repositories;
-    if (repository === undefined) throw wrongKind(answer, 'JSON that is not a repository');
-    return repository;
-  }
-  throw await refusalOf(answer, wanted);
-}
 
 /** The error for an answer that created nothing. */
 async function refusalOf(answer: Answer, wanted: NewRepository): Promise<MirrorError> {

@@ -40,18 +40,13 @@ export interface Outcome {
 /** Prints the outcome of a command: data with `--json`, otherwise text. */
 export function printOutcome(command: Command, { data, text }: Outcome): void {
   const { json }: { json?: true } = command.opts();
-  if (json === true && data !== undefined) printJson(data);
+  if (json === true && data !== undefined) printData(jsonText(data));
   else if (json !== true && text !== undefined) printData(text());
 }
 
 /** Prints data to standard output, which gets nothing else. */
 export function printData(text: TerminalText): void {
   standardOutput.write(written(text).endsWith('\n') ? text : say`${text}\n`);
-}
-
-/** Prints a value as JSON. */
-function printJson(value: unknown): void {
-  printData(jsonText(value));
 }
 
 /** A value as JSON with line breaks. */
@@ -174,7 +169,8 @@ function asksForJson(argv: readonly string[]): boolean {
 }
 
 function printFailure({ code, message, hint }: MirrorError, argv: readonly string[]): void {
-  if (asksForJson(argv) && !hasOutput()) printJson({ error: { code, message, hint: hint ?? null } });
+  if (asksForJson(argv) && !hasOutput())
+    printData(jsonText({ error: { code, message, hint: hint ?? null } }));
 }
 
 /** Reports an error to a person, with what to do about it. */

@@ -8,18 +8,13 @@ import { counted, utcTime } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
 import { parseSince } from '../frame/times.ts';
-import { createWorkbookFilter } from '../service/workbook-filter.ts';
+import { createWorkbookFilter, type WorkbookFlags } from '../service/workbook-filter.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { DIFFERENCE_HEADINGS, differenceCells } from './differences.ts';
 
-interface LogFlags {
-  readonly since?: string;
-  readonly author?: string;
-}
-
 /** `log` */
 export async function runLog(command: Command): Promise<Outcome> {
-  const flags: LogFlags = command.opts();
+  const flags: Pick<WorkbookFlags, 'since' | 'author'> = command.opts();
   const { settings } = settingsOf(command, ['directory']);
   const entries = await withReader(settings, tellEvent, async (reader) => {
     const { statuses } = await readTargets(settings, reader);
@@ -33,7 +28,7 @@ export async function runLog(command: Command): Promise<Outcome> {
 /** The entries that match the flags. @param log the latest first @throws MirrorError `usage.invalid` */
 async function takeMeant(
   log: AsyncIterable<LogEntry>,
-  { since, author }: LogFlags,
+  { since, author }: Pick<WorkbookFlags, 'since' | 'author'>,
   nowMs: number,
 ): Promise<readonly LogEntry[]> {
   const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseSince(since, nowMs);

@@ -26,23 +26,18 @@ import { linesOf, loudness, type Outcome } from '../frame/output.ts';
 import { taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
-interface VerifyFlags {
-  readonly repair?: true;
-  readonly expect?: number;
-}
-
 /** `verify` */
 export async function runVerify(command: Command): Promise<Outcome> {
-  const flags = command.opts<VerifyFlags>();
+  const { repair, expect }: { repair?: true; expect?: number } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const { expect } = flags;
-  if (flags.repair === true) {
+  if (repair === true) {
     const chosen = await chosenBy(command.args, settings);
     const targets = chosen === null ? undefined : [...chosen];
     const runners = await taskRunners(command, false);
     const reports = await Promise.all(runners.map((runner) => runner.run('repair', { targets, expect })));
+    const data = reports.map(repairData);
     return {
-      data: reports.length === 1 ? repairData(reports[0]) : reports.map(repairData),
+      data: data.length === 1 ? data[0] : data,
       text: () => joined(reports.map(describeRepair), say`\n\n`),
       exitCode: worstOf(reports.map(exitCodeOf)),
     };
@@ -73,9 +68,7 @@ function exitCodeOf({ before, after }: RepairReport): ExitCode {
 }
 
 /** A repair, for `--json`; a verification if nothing needed repair. */
-function repairData(report: RepairReport | undefined): unknown {
-  if (report === undefined) return null;
-  const { before, repaired, after } = report;
+function repairData({ before, repaired, after }: RepairReport): unknown {
   if (after === null) return verificationData(before);
   return { before: verificationData(before), repaired, after: verificationData(after) };
 }

@@ -16,20 +16,17 @@ import { runOnce } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
 
-interface ListFlags extends WorkbookFlags {
-  readonly offline?: true;
-  readonly status?: WorkbookStatusFilter;
-}
-
 /** `workbooks list` */
 export async function runWorkbooksList(command: Command): Promise<Outcome> {
-  const flags = command.opts<ListFlags>();
-  if (flags.offline === true) {
+  const { offline, status, ...flags } = command.opts<
+    WorkbookFlags & { offline?: true; status?: WorkbookStatusFilter }
+  >();
+  if (offline === true) {
     const { directory } = settingsOf(command, ['directory']).settings;
     return listOffline(directory, flags);
   }
   const filter = createWorkbookFilter(flags, Date.now());
-  const { rows, problems } = await runOnce(command, 'workbooks', { status: flags.status });
+  const { rows, problems } = await runOnce(command, 'workbooks', { status });
   const chosen = rows.filter(filter);
   return { data: chosen, text: () => describeWorkbooks(chosen, problems) };
 }
@@ -140,15 +137,14 @@ const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'TARGET'
 
 /** Describes the list to a person. */
 function describeRows(rows: readonly MirroredRow[], targets: number): TerminalText {
+  const cells = rows.map(({ id, branch, versionId, createdAt, author, target, path }) => {
+    return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-', target, path];
+  });
   const workbooks = rows.filter(({ id }) => id !== null).length;
   const others = rows.length - workbooks;
   const found = `${counted(workbooks, 'workbook')}${others === 0 ? '' : ` and ${counted(others, 'other file')}`}`;
   return joinLines([
-    ...(rows.length === 0 ? [] : [table(HEADINGS, rows.map(cellsOf)), '']),
+    ...(rows.length === 0 ? [] : [table(HEADINGS, cells), '']),
     `${found} found in ${counted(targets, 'target')}, as published; \`${ownCommand('status')}\` says how fresh that is.`,
   ]);
-}
-
-function cellsOf({ id, branch, versionId, createdAt, author, target, path }: MirroredRow): string[] {
-  return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-', target, path];
 }
