@@ -77,19 +77,13 @@ export async function refuseMissing(directory: string): Promise<void> {
   }
 }
 
-interface RecalledState {
-  readonly state: State;
-  /** The records of targets when it was opened; none if it could not be read. */
-  readonly records: ReadonlyMap<string, TargetRecord>;
-}
-
 /** Opens the state cache, and gives its facts about trees to the store, which would otherwise read all manifests. */
 export async function openRecalledState(
   settings: SettingsFor<'directory'>,
   store: Pick<StoreReader, 'layout' | 'id' | 'inventory'>,
   readOnly: boolean,
   emit: EventSink,
-): Promise<RecalledState> {
+): Promise<Omit<MirrorReader, 'store'>> {
   const state = await openStateOf(settings, store, readOnly, emit);
   const records = await unlessStateFails(state.records(), new Map<string, TargetRecord>());
   store.inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
@@ -97,8 +91,11 @@ export async function openRecalledState(
 }
 
 /** The directory and the state for reading while a daemon runs: takes no lock and writes nothing. */
-export interface MirrorReader extends RecalledState {
+export interface MirrorReader {
   readonly store: StoreReader;
+  readonly state: State;
+  /** The records of targets when the state was opened; none if it could not be read. */
+  readonly records: ReadonlyMap<string, TargetRecord>;
 }
 
 /**

@@ -56,16 +56,11 @@ export async function diffUpstream(
   }
 }
 
-/** The client of the service, and what follows a download. */
-interface ServiceWork extends Pick<Reception, 'meter' | 'signal'> {
-  readonly client: ServiceClient;
-}
-
 async function compare(
   settings: SettingsFor<'service' | 'directory'>,
   { records, store }: MirrorReader,
   path: string,
-  { client, meter, signal }: ServiceWork,
+  { client, meter, signal }: Pick<Reception, 'meter' | 'signal'> & { readonly client: ServiceClient },
 ): Promise<DiffReport> {
   const listing = await client.poll(signal, true);
   const { layout, inventory } = settings.shard === undefined ? store : await readStore(settings.directory);

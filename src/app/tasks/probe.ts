@@ -4,9 +4,6 @@ import { probe, type ProbeReport } from '../../probe/probe.ts';
 import { secretsOf } from '../../config/secret.ts';
 import type { TaskWork } from './task.ts';
 
-/** A report with the program that made it. */
-export type SignedReport = ProbeReport & { readonly program: string };
-
 /** Greatest archive or file that is downloaded, in bytes. */
 const MAX_DOWNLOAD_BYTES = 64_000_000;
 
@@ -17,12 +14,13 @@ const SAMPLE = 2;
  * Finds out how the service behaves where its specification is silent. It only reads.
  * @param request.withWrongKey whether it also asks without a key, and with one that is made up
  * @param request.maxRequests most requests in all
+ * @returns the report, with the program that made it
  * @throws MirrorError as `probe`, `settings.invalid`
  */
 export async function probeService(
   { settings: { ofService }, signal, tell }: TaskWork,
   { withWrongKey, maxRequests }: { readonly withWrongKey: boolean; readonly maxRequests: number },
-): Promise<SignedReport> {
+): Promise<ProbeReport & { readonly program: string }> {
   const settings = ofService();
   const { service } = settings;
   const made = await probe({

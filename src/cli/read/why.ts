@@ -48,11 +48,6 @@ export interface Explanation {
   readonly passFailure: StoredPass['failure'];
 }
 
-/** The possible targets of a name. */
-interface Targets extends SeveralTargets {
-  readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[];
-}
-
 /** The possible places of a file that was named by the end of its path. */
 interface FilePlaces {
   /** As it was named. */
@@ -66,7 +61,12 @@ interface Retired {
   readonly retired: { readonly target: string; readonly leftAtMs: number };
 }
 
-type Answer = Explanation | Targets | FilePlaces | Retired;
+/** For a name of several targets, it has the state of each. */
+type Answer =
+  | Explanation
+  | (SeveralTargets & { readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[] })
+  | FilePlaces
+  | Retired;
 
 /** `why` */
 export async function runWhy(command: Command): Promise<Outcome> {
