@@ -46,7 +46,7 @@ interface Piece {
 /** An archive that arrives piece by piece. */
 export class Arrival implements Source {
   position = 0;
-  readonly #signal: AbortSignal;
+  readonly #control = new AbortController();
   #hand: Buffer = NO_BYTES;
   #current: Piece | null = null;
   /** The next pieces. */
@@ -54,9 +54,9 @@ export class Arrival implements Source {
   #isWhole = false;
   #wake = (): void => {};
 
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-    signal.addEventListener('abort', () => this.#wake());
+  /** Fires if the archive is abandoned. */
+  get signal(): AbortSignal {
+    return this.#control.signal;
   }
 
   /** Adds a piece. It resolves when the piece is no longer read. */
@@ -67,6 +67,12 @@ export class Arrival implements Source {
     return promise;
   }
 
+  /** Fails the reading: the rest does not come. */
+  abandon(): void {
+    this.#control.abort(new Error('The archive is abandoned.'));
+    this.#wake();
+  }
+
   /** Marks the end. */
   end(): void {
     this.#isWhole = true;
@@ -74,7 +80,7 @@ export class Arrival implements Source {
   }
 
   async atHand(leastBytes: number): Promise<Buffer> {
-    this.#signal.throwIfAborted();
+    this.signal.throwIfAborted();
     while (this.#hand.length < leastBytes) {
       const rest = Buffer.from(this.#hand);
       this.#hand = NO_BYTES;
@@ -104,7 +110,7 @@ export class Arrival implements Source {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#wake = resolve;
       await promise;
-      this.#signal.throwIfAborted();
+      this.signal.throwIfAborted();
     }
     this.#current = this.#pieces.shift() ?? null;
     return this.#current?.bytes ?? NO_BYTES;

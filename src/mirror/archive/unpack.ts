@@ -13,7 +13,7 @@ import {
   parseLocalHeader,
 } from '../../lib/zip/local-header.ts';
 import { ZipFault } from '../../lib/zip/end-record.ts';
-import { EntryFile, type EntryOutcome, type KnownFile, NO_FILE, TOO_MUCH } from '../file-work/entry-file.ts';
+import { EntryFile, type EntryOutcome, type KnownFile, TOO_MUCH } from '../file-work/entry-file.ts';
 import { dropFiles } from '../file-work/trees.ts';
 import type { SkippedEntry } from '../store/manifest.ts';
 import {
@@ -67,16 +67,12 @@ export interface UnpackedArchive {
  * @throws MirrorError `archive.damaged` if it is no whole zip archive or contradicts itself, `archive.refused` under the entry policy
  *   or the limits; Error of the disk; the reason of the signal
  */
-async function unpackArchive(
-  arrival: Arrival,
-  options: UnpackOptions,
-  signal: AbortSignal,
-): Promise<UnpackedArchive> {
+async function unpackArchive(arrival: Arrival, options: UnpackOptions): Promise<UnpackedArchive> {
   const known: Known = new Map(options.known.map((file) => [file.path, file]));
   const arrived = new Map<number, TakenEntry>();
   try {
     await takeArriving(arrival, arrived, known, options);
-    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, signal);
+    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, arrival.signal);
     try {
       for (let bytes = await arrival.atHand(1); bytes.length > 0; bytes = await arrival.atHand(1)) {
         kept.add(bytes);
@@ -224,14 +220,8 @@ async function takeEntry(
   knownFiles: Known,
   options: UnpackOptions,
 ): Promise<TakenEntry> {
-  const { header, expected, path } = entry;
-  const known = path === null ? null : knownFile(knownFiles, path);
-  const outcome = expected === null ? null : outcomeWithoutContent(expected, path, known);
-  const taken =
-    expected === null || outcome === null
-      ? await unpackContent(source, entry, known, options)
-      : { content: expected, outcome: Promise.resolve(outcome) };
-  if (outcome !== null) await takeContent(source, header, taken.content.compressedBytes, null);
+  const { header } = entry;
+  const taken = await unpackContent(source, entry, knownFiles, options);
   if (hasDescriptor(header)) {
     const bytes = await source.atHand(DESCRIPTOR_AREA_BYTES);
     const lengthBytes = descriptorBytes(bytes, taken.content, header);
@@ -241,28 +231,23 @@ async function takeEntry(
   return { ...taken, header, endOffset: source.position };
 }
 
-/** The outcome for an entry that needs no file: none is wanted, or a known file has its size and checksum; otherwise null. */
-function outcomeWithoutContent(
-  { sizeBytes, crc32 }: Content,
-  path: string | null,
-  known: KnownFile | null,
-): EntryOutcome | null {
-  if (path === null) return NO_FILE;
-  const isSame = known?.sizeBytes === sizeBytes && known.crc32 === crc32;
-  return isSame ? { kind: 'same', by: 'crc32', as: known.path } : null;
-}
-
 /**
- * Unpacks the next content into a file.
+ * Unpacks the next content into a file, or skips it if a known file has its size and checksum.
  * @throws MirrorError if a content without a known length is wrong: then the start of the next entry is unknown
  */
 async function unpackContent(
   source: Source,
   { header, expected, path, mostBytes }: ExpectedEntry,
-  known: KnownFile | null,
+  knownFiles: Known,
   { tree, limits }: UnpackOptions,
 ): Promise<Pick<TakenEntry, 'content' | 'outcome'>> {
   const { name, compressionMethod } = header;
+  const known = path === null ? null : knownFile(knownFiles, path);
+  if (expected !== null && isProven(known, expected)) {
+    await takeContent(source, header, expected.compressedBytes, null);
+    const same = { kind: 'same', by: 'crc32', as: known.path } as const;
+    return { content: expected, outcome: Promise.resolve(same) };
+  }
   // Some programs mark an empty file as deflated and give no bytes for it.
   const isDeflated = compressionMethod === METHODS.deflated && expected?.compressedBytes !== 0;
   const file = new EntryFile({
@@ -284,6 +269,11 @@ async function unpackContent(
   } finally {
     await file.close();
   }
+}
+
+/** Whether a content need not be read, as a known file has its size and checksum. */
+function isProven(known: KnownFile | null, { sizeBytes, crc32 }: Content): known is KnownFile {
+  return known?.sizeBytes === sizeBytes && known.crc32 === crc32;
 }
 
 /**
@@ -320,7 +310,7 @@ function knownFile(known: Known, path: string): KnownFile | null {
 }
 
 /** The archives that this thread receives, by their numbers. */
-const arriving = new Map<number, { readonly arrival: Arrival; readonly control: AbortController }>();
+const arriving = new Map<number, Arrival>();
 
 /**
  * Receives an archive, and unpacks it. Files from an earlier try are removed.
@@ -331,13 +321,12 @@ export async function receiveArchive({
   id,
   ...options
 }: UnpackOptions & { readonly id: number }): Promise<UnpackedArchive> {
-  const control = new AbortController();
-  const arrival = new Arrival(control.signal);
-  arriving.set(id, { arrival, control });
+  const arrival = new Arrival();
+  arriving.set(id, arrival);
   try {
     for (const name of readdirSync(options.tree))
       rmSync(`${options.tree}/${name}`, { recursive: true, force: true });
-    return await unpackArchive(arrival, options, control.signal);
+    return await unpackArchive(arrival, options);
   } catch (error) {
     throw callError(error, 'unpacking the archive', options.tree);
   } finally {
@@ -354,8 +343,8 @@ export interface ArchivePart {
 
 /** Takes the next part of an archive, unless that has failed. */
 export async function feedArchive({ id, part }: ArchivePart): Promise<void> {
-  const found = arriving.get(id);
-  if (part === 'end') found?.arrival.end();
-  else if (part === 'abandon') found?.control.abort(new Error('The archive is abandoned.'));
-  else await found?.arrival.feed(Buffer.from(part.memory, 0, part.lengthBytes));
+  const arrival = arriving.get(id);
+  if (part === 'end') arrival?.end();
+  else if (part === 'abandon') arrival?.abandon();
+  else await arrival?.feed(Buffer.from(part.memory, 0, part.lengthBytes));
 }

@@ -42,7 +42,7 @@ export type EntryOutcome =
   | { readonly kind: 'fault'; readonly fault: string };
 
 /** The outcome if the file's name is taken, or no file was wanted. */
-export const NO_FILE: EntryOutcome = { kind: 'fault', fault: 'has the place of another entry' };
+const NO_FILE: EntryOutcome = { kind: 'fault', fault: 'has the place of another entry' };
 
 /** The fault of a content with more bytes than allowed. */
 export const TOO_MUCH = 'has more content than it may have';
