@@ -124,13 +124,10 @@ describe('a published file', () => {
   });
 });
 
-describe('an archive over a limit is refused', () => {
-  it.each([
-    ['bytes', { maxUnpackedBytes: 100_000 }, [{ name: 'a', data: DENSE, method: 8 }]],
-    ['bytes that it does not announce', { maxUnpackedBytes: 100_000 }, [streamed('a', DENSE)]],
-  ] as const)('%s', async (_what, limits, entries) => {
-    const options = { limits: { ...DEFAULT_LIMITS, ...limits } };
-    await expect(readZip(buildZip(entries), options)).rejects.toMatchObject({ code: 'archive.refused' });
+it('an archive with more bytes than allowed, which it does not announce, is refused', async () => {
+  const options = { limits: { ...DEFAULT_LIMITS, maxUnpackedBytes: 100_000 } };
+  await expect(readZip(buildZip([streamed('a', DENSE)]), options)).rejects.toMatchObject({
+    code: 'archive.refused',
   });
 });
 

@@ -154,15 +154,6 @@ describe('a pause that the service asks for', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
-  it('as a date holds too', async () => {
-    const { service, mirror } = await withChanges();
-    const untilMs = Math.ceil(Date.now() / 1000) * 1000 + 600_000;
-    service.fault = () => busy(429, new Date(untilMs).toUTCString());
-    await mirror.failure();
-    expect((await mirror.failure()).message).toContain(new Date(untilMs).toISOString().slice(0, 19));
-    expect(service.takeRequests()).toHaveLength(1);
-  });
-
   it('while pulls run stops those that have not begun, and each says until when', async () => {
     const { service, mirror } = await withChanges({ CONCURRENCY: '1' });
     service.fault = (path) => (path.includes('/contents') ? busy(429, '600') : null);

@@ -1,54 +1,8 @@
 import { describe, expect, it } from 'vitest';
 
-import {
-  ERROR_RULES,
-  EXIT_CODES,
-  exitCodeOf,
-  MirrorError,
-  toMirrorError,
-} from '../../../../src/lib/errors/errors.ts';
-
-const CODES = Object.keys(ERROR_RULES) as (keyof typeof ERROR_RULES)[];
+import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../../../src/lib/errors/errors.ts';
 
 describe('errors', () => {
-  it.each(CODES)('%s has a rule for its consequence and its exit code', (code) => {
-    const error = new MirrorError(code, 'what happened');
-    expect(['retry', 'hold', 'quarantine', 'stall', 'exit']).toContain(error.action);
-    expect(Object.values(EXIT_CODES)).toContain(exitCodeOf(error));
-    expect(exitCodeOf(error)).not.toBe(EXIT_CODES.ok);
-  });
-
-  it.each([
-    ['usage.invalid', 2],
-    ['settings.invalid', 2],
-    ['credentials.refused', 3],
-    ['service.unreachable', 3],
-    ['listing.inconsistent', 3],
-    ['contents.not_found', 1],
-    ['archive.refused', 1],
-    ['directory.locked', 4],
-    ['internal.defect', 70],
-  ] as const)('%s ends a command with %i', (code, exitCode) => {
-    expect(exitCodeOf(new MirrorError(code, ''))).toBe(exitCode);
-  });
-
-  it('carry message, hint, cause and requested wait', () => {
-    const cause = new Error('inner');
-    const error = new MirrorError('service.busy', 'what happened', {
-      hint: 'do this',
-      cause,
-      retryAfterMs: 5,
-    });
-    expect(error).toMatchObject({
-      name: 'MirrorError',
-      message: 'what happened',
-      hint: 'do this',
-      retryAfterMs: 5,
-    });
-    expect(error.cause).toBe(cause);
-    expect('cause' in new MirrorError('service.busy', 'what happened')).toBe(false);
-  });
-
   it('of the program stay as they are', () => {
     const error = new MirrorError('disk.full', 'full');
     expect(toMirrorError(error)).toBe(error);

@@ -37,23 +37,6 @@ describe('a buffer', () => {
     expect(read(buffers, 4)[0]?.buffer).not.toBe(first.buffer);
   });
 
-  it('is used again even if it also had the headers of the response', () => {
-    const buffers = new ReceiveBuffers(SIZE_BYTES);
-    const [headers = Buffer.alloc(0), body = Buffer.alloc(0)] = read(buffers, 1, SIZE_BYTES, 2);
-    buffers.giveBack(body);
-    expect(read(buffers, 2)[0]?.buffer).toBe(headers.buffer);
-  });
-
-  it('with little data is used again immediately: its bytes are copied', () => {
-    const buffers = new ReceiveBuffers(SIZE_BYTES);
-    const [small = Buffer.alloc(0)] = read(buffers, 1, 7);
-    const next = buffers.take();
-    expect(small.buffer).not.toBe(next.buffer);
-    next.fill(2);
-    expect([...small]).toEqual(Array.from({ length: 7 }, () => 1));
-    expect(buffers.lend(next, 8).buffer).toBe(next.buffer);
-  });
-
   it('never changes while its readers have it, for any order of releases', () => {
     fc.assert(
       fc.property(fc.array(step, { maxLength: 60 }), (steps) => {
