@@ -122,7 +122,7 @@ const WINDOW_BYTES = 512 * 1024;
 
 /** The last bytes of an archive, stored in a file and read through a window. Methods throw errors of the disk. */
 export class KeptBytes implements Source {
-  position = 0;
+  position: number;
   /** The size of the whole archive. */
   sizeBytes: number;
   /** The offset of the stored bytes in the archive. */
@@ -140,6 +140,7 @@ export class KeptBytes implements Source {
     this.#path = path;
     this.#signal = signal;
     this.startBytes = startBytes;
+    this.position = startBytes;
     this.sizeBytes = startBytes;
     rmSync(path, { force: true });
     this.#fd = openSync(path, constants.O_RDWR | constants.O_CREAT | constants.O_EXCL, 0o600);
@@ -161,11 +162,6 @@ export class KeptBytes implements Source {
     if (!isThere) this.#fill(position, lengthBytes);
     const at = position - this.#windowStart;
     return this.#window.subarray(at, at + lengthBytes);
-  }
-
-  /** Goes to an offset in the archive, within the stored bytes. */
-  seek(position: number): void {
-    this.position = position;
   }
 
   async atHand(leastBytes: number): Promise<Buffer> {

@@ -199,13 +199,11 @@ async function headerAt(source: Source): Promise<LocalHeader | null> {
     : parseLocalHeader(bytes.subarray(0, headerBytes), source.position);
 }
 
-/** Goes to the content of a stored entry. @throws MirrorError `archive.damaged` if its header is not there */
+/** Goes to the content of the next stored entry. @throws MirrorError `archive.damaged` if its header is not there */
 async function keptHeader(kept: KeptBytes, { name, headerOffset }: ZipEntry): Promise<LocalHeader> {
-  if (headerOffset < kept.startBytes) throw misplaced(name);
-  kept.seek(headerOffset);
-  const header = await headerAt(kept);
+  const header = headerOffset === kept.position ? await headerAt(kept) : null;
   if (header === null) throw misplaced(name);
-  kept.seek(header.dataOffset);
+  kept.take(header.dataOffset - headerOffset);
   return header;
 }
 
