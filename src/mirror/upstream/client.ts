@@ -44,7 +44,7 @@ export class ServiceClient extends Contents {
    */
   async poll(signal: AbortSignal, isUrgent = false): Promise<Listing> {
     const { transport } = this;
-    transport.admit(isUrgent);
+    transport.keyring.admit(isUrgent);
     const beganAtMs = Date.now();
     const list = await readRepositories(transport, signal, this.#memory);
     const workbooks = await readWorkbooks(transport, signal, undefined, this.#memory);

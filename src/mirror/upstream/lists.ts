@@ -8,12 +8,14 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { type Answer, parseJson, readBytes, strongTag, type Cached } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
-import { credentialRefused } from './keyring.ts';
+import { credentialRefused, type Keyring } from './keyring.ts';
 import type { Repository } from './listing.ts';
 import type { Transport, TransportRequest } from './transport.ts';
 
 /** The parts of the transport that lists need. */
-export type ListTransport = Pick<Transport, 'address' | 'hasCredential' | 'send'>;
+export interface ListTransport extends Pick<Transport, 'address' | 'send'> {
+  readonly keyring: Pick<Keyring, 'hasKey'>;
+}
 
 /** The request for a list, or a page of one. */
 export type PageRequest = Pick<TransportRequest, 'generation' | 'target' | 'signal'>;

@@ -80,7 +80,7 @@ export class Transport {
   readonly address: string;
   readonly #options: TransportOptions;
   readonly #base: URL;
-  readonly #keyring: Keyring;
+  readonly keyring: Keyring;
   readonly #contents: Connections;
   readonly #lists: Connections;
   /** Whether anything ever answered: a service that restarts refuses connections for a moment, a wrong address always does. */
@@ -91,22 +91,13 @@ export class Transport {
     this.#options = options;
     this.#base = new URL(options.baseUrl);
     this.address = options.baseUrl;
-    this.#keyring = new Keyring(options);
+    this.keyring = new Keyring(options);
     this.#contents = createConnections(this.#base.origin, timeoutMs, connections);
     this.#lists = createConnections(this.#base.origin, timeoutMs, LIST_CONNECTIONS);
   }
 
   /** Whether requests use `/repositories`: see {@link underOtherName}. */
   usesOtherName = false;
-
-  hasCredential(generation: Generation): boolean {
-    return this.#keyring.hasKey(generation);
-  }
-
-  /** See {@link Keyring.admit}. */
-  admit(isUrgent: boolean): void {
-    this.#keyring.admit(isUrgent);
-  }
 
   /**
    * Sends a request and reads the answer. Temporary failures of either are retried, from the beginning or as the
@@ -125,7 +116,7 @@ export class Transport {
       try {
         return await this.#tryOnce(request, read);
       } catch (thrown) {
-        const error = withoutKeys(thrown, this.#keyring.values());
+        const error = withoutKeys(thrown, this.keyring.values());
         if (signal.aborted)
           throw new MirrorError('pass.abandoned', 'The request was abandoned.', { cause: error });
         const isLast = (body !== undefined && mayBeDone(thrown)) || (!this.#hasAnswered && isLasting(thrown));
@@ -149,14 +140,14 @@ export class Transport {
     const { generation, target, isContents = false } = sent;
     const named = this.usesOtherName && !(target instanceof URL) ? underOtherName(target) : target;
     const url = named instanceof URL ? named : new URL(this.#options.baseUrl + named);
-    const keys = this.#keyring.inOrder(generation);
+    const keys = this.keyring.inOrder(generation);
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
         if (answer.status !== 401) {
           const value = await read(answer);
           if (!isContents && isWelcome(answer.status))
-            this.#keyring.accept(generation, key, keys.slice(0, index));
+            this.keyring.accept(generation, key, keys.slice(0, index));
           return value;
         }
       } catch (error) {
@@ -165,7 +156,7 @@ export class Transport {
         answer.body.destroy();
       }
     }
-    throw isContents ? contentsRefused(url) : this.#keyring.refuse(generation, keys, url);
+    throw isContents ? contentsRefused(url) : this.keyring.refuse(generation, keys, url);
   }
 
   /** Sends a request with a key. @throws MirrorError also for statuses that say nothing about the requested thing */

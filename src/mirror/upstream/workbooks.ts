@@ -63,7 +63,7 @@ export async function readWorkbooks(
   status?: WorkbookStatusFilter,
   memory: WorkbookMemory = {},
 ): Promise<WorkbookList | null> {
-  if (!transport.hasCredential('v1')) return null;
+  if (!transport.keyring.hasKey('v1')) return null;
   for (let readings = 1; ; readings += 1) {
     const last = memory.workbooks;
     const pages = await readAllPages(transport, signal, workbooksPath(status), last?.pages ?? []);

@@ -50,7 +50,7 @@ function transportTo(placesNow: () => Places): {
   };
   const transport: ListTransport = {
     address: 'https://service.example/api',
-    hasCredential: () => true,
+    keyring: { hasKey: () => true },
     send: async (request, consume) => {
       await Promise.resolve();
       const href =
