@@ -8,7 +8,7 @@ import { exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts'
 import { eventFailure, type Trigger } from '../mirror/pass/events.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import type { Retries } from '../mirror/plan/actions.ts';
-import { codeOf, isCertificateCode } from '../mirror/upstream/failures.ts';
+import { isOfCertificate } from '../mirror/upstream/failures.ts';
 import type { PassRequests } from './control/pass-requests.ts';
 import { createLoop, type Loop } from './loop.ts';
 import type { LiveSettings } from './settings/live-settings.ts';
@@ -73,7 +73,7 @@ export function createPassLoop(
 async function needsRestart(failure: MirrorError, { store: { layout } }: Mirror): Promise<boolean> {
   if (failure.code === 'directory.replaced')
     return (await unlessMissing(lstat(layout.targetList)).catch(() => null)) !== null;
-  if (isCertificateCode(codeOf(failure) ?? '')) return areAuthoritiesNew(process.env['NODE_EXTRA_CA_CERTS']);
+  if (isOfCertificate(failure)) return areAuthoritiesNew(process.env['NODE_EXTRA_CA_CERTS']);
   return failure.code === 'directory.taken' || failure.code === 'program.replaced';
 }
 

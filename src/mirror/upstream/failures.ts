@@ -59,19 +59,19 @@ function innermost(error: unknown): { readonly error: Error; readonly code: stri
 }
 
 /** The innermost code of an error. */
-export function codeOf(error: unknown): string | undefined {
+function codeOf(error: unknown): string | undefined {
   return innermost(error)?.code;
 }
 
-/** Whether a code means that a certificate is refused. */
-export function isCertificateCode(code: string): boolean {
-  return CERTIFICATES.has(code);
+/** Whether an error means that a certificate is refused. */
+export function isOfCertificate(error: unknown): boolean {
+  return CERTIFICATES.has(codeOf(error) ?? '');
 }
 
 /** Whether an error means that a host, a port, a certificate or a protocol is wrong, and not that a service is slow or busy. */
 export function isLasting(error: unknown): boolean {
   const code = codeOf(error) ?? '';
-  return LASTING.has(code) || isCertificateCode(code) || code.startsWith('ERR_SSL_');
+  return LASTING.has(code) || CERTIFICATES.has(code) || code.startsWith('ERR_SSL_');
 }
 
 /**

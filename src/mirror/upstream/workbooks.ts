@@ -14,8 +14,8 @@ import {
 } from './lists.ts';
 import type { WorkbookRow } from './listing.ts';
 
-/** The rows of all pages of the list of workbooks. */
-interface WorkbookRows {
+/** The list of workbooks: the rows of all its pages. */
+export interface WorkbookList {
   /** The same value while nothing has changed, if the same memory is used. */
   readonly rows: readonly WorkbookRow[];
   /** Malformed rows. */
@@ -25,17 +25,13 @@ interface WorkbookRows {
   /** Why pages may have shifted while they were read; null if they agree with each other. */
   readonly doubt: string | null;
   readonly problems: readonly string[];
-}
-
-/** The list of workbooks. */
-export interface WorkbookList extends WorkbookRows {
   /** The oldest of its pages from a cache; null for none. */
   readonly cached: Cached | null;
 }
 
 /** The last reading of the list. A list with the same bytes returns the same value. */
 export interface WorkbookMemory {
-  workbooks?: { readonly pages: readonly Page<WorkbookPage>[]; readonly list: WorkbookRows };
+  workbooks?: { readonly pages: readonly Page<WorkbookPage>[]; readonly list: WorkbookList };
 }
 
 /** The contents of a page of the list of workbooks. */
@@ -75,16 +71,16 @@ export async function readWorkbooks(
     const isSame =
       last?.pages.length === pages.length &&
       pages.every(({ contents }, at) => contents === last.pages[at]?.contents);
-    const list = isSame ? last.list : joinPages(pages.map(({ contents }) => contents));
+    const rows = isSame ? last.list : joinPages(pages.map(({ contents }) => contents));
+    const list = { ...rows, cached: pages.map(({ cached }) => cached).reduce(olderOf, null) };
     memory.workbooks = { pages, list };
-    if (list.doubt === null || isSame)
-      return { ...list, cached: pages.map(({ cached }) => cached).reduce(olderOf, null) };
+    if (list.doubt === null || isSame) return list;
     if (readings === MAX_READINGS) throw inconsistent(list.doubt);
   }
 }
 
 /** Joins pages to a list, and decides whether it is complete. */
-function joinPages(pages: readonly WorkbookPage[]): WorkbookRows {
+function joinPages(pages: readonly WorkbookPage[]): Omit<WorkbookList, 'cached'> {
   const rows = pages.flatMap((page) => page.rows);
   const malformed = pages.flatMap((page) => page.malformed);
   const doubt = doubtAbout(pages, rows, rows.length + malformed.length);
