@@ -215,6 +215,11 @@ function entryOf(drawn: Drawn): ZipEntry {
   };
 }
 
+/** Whether an entry is wrongly called deflated and has no length before its content: only the directory shows where it ends. */
+function isCalledDeflated({ isDeflated, lies, ...drawn }: Drawn): boolean {
+  return !isDeflated && drawn.descriptor !== 'none' && lies.some(({ field }) => field === 'method');
+}
+
 const end: fc.Arbitrary<ZipEnd> = fc.oneof(
   { weight: 6, arbitrary: fc.constant({}) },
   fc.constant({ zip64: {} }),
@@ -283,6 +288,7 @@ it('an archive of any form fails or gives the right bytes, in any pieces, unpack
         for (const bytes of Object.values(files ?? {}))
           expect(drawn.some(({ content: data }) => data.equals(bytes))).toBe(true);
         if (!harmed.equals(whole) || 'before' in ending || 'entryCount' in ending) return;
+        if (drawn.some(isCalledDeflated)) return;
         const kept = await filesOf(buildZip([unending('first'), ...entries], ending), options);
         expect(kept).toStrictEqual(files === null ? null : { first: Buffer.from('stored'), ...files });
       },
