@@ -6,7 +6,7 @@ import { type Subject, workingForm } from './subject.ts';
 import { given, holds } from './verdict.ts';
 import { shapeOf } from './words.ts';
 
-/** Whether an archive holds the files of a folder, whatever its names begin with. */
+/** Whether an archive holds the files of a folder. Its names may begin with any path. */
 function isOfFolder(
   folder: string,
   whole: ReadonlyMap<string, Buffer>,

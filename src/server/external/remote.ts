@@ -135,16 +135,11 @@ async function checkSize(git: Git, gitDirectory: string, maxBytes: number | null
   throw new RemoteError('too-large', message);
 }
 
-export interface PullOptions {
-  /** Called when there is something to fetch. */
-  readonly onChange?: () => void;
-  /** Limit for all objects of the repository on disk, in bytes; null for none. */
-  readonly maxBytes?: number | null;
-}
-
 /**
  * Updates a bare repository from another one: branches, tags and default branch. If that
  * cannot be read, nothing changes.
+ * @param maxBytes limit for all objects of the repository on disk, in bytes; null for none
+ * @param onChange called when there is something to fetch
  * @returns whether anything was different
  * @throws RemoteError when the other one cannot be read or is too large, MirrorError `service.failed` when git fails here
  */
@@ -152,7 +147,8 @@ export async function pull(
   git: Git,
   remote: Remote,
   gitDirectory: string,
-  { onChange = () => {}, maxBytes = null }: PullOptions = {},
+  maxBytes: number | null,
+  onChange: () => void,
 ): Promise<boolean> {
   const theirs = await askRemote(git, remote);
   const own = await ownReferences(git, gitDirectory);

@@ -66,7 +66,10 @@ export function createWorkbookListing(
         );
       entry.isUnreadable = true;
       // Leaving its rows out would look like deletion. A repository that was never cloned had no rows.
-      if (entry.piece === null && cloned) throw unlisted(full_name);
+      if (entry.piece === null && cloned) {
+        const message = `the workbooks of ${full_name} cannot be read, and the list is not given without them`;
+        throw new RequestError(503, 'incomplete', message);
+      }
     }
     return entry.piece?.rows ?? null;
   }
@@ -96,9 +99,4 @@ export function createWorkbookListing(
     unreadable: (): ReadonlySet<string> =>
       new Set([...known].filter(([, { isUnreadable }]) => isUnreadable).map(([id]) => id)),
   };
-}
-
-function unlisted(fullName: string): RequestError {
-  const message = `the workbooks of ${fullName} cannot be read, and the list is not given without them`;
-  return new RequestError(503, 'incomplete', message);
 }

@@ -8,7 +8,7 @@ import { withHint } from '../../lib/text/humanize.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
 import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
 import { Fetches } from '../external/fetches.ts';
-import { askRemote, pull, type PullOptions, remoteOf } from '../external/remote.ts';
+import { askRemote, pull, remoteOf } from '../external/remote.ts';
 import type { ExternalRepository } from '../http/library.ts';
 import { checkRepositoryName, readAddress, type Sources } from './addresses.ts';
 import { clearAway, initialise, keepExact } from './bare.ts';
@@ -109,10 +109,10 @@ export class Registry {
     this.fetches = new Fetches(index, options.tell ?? (() => {}), async (row, onChange) => {
       const gitDirectory = this.gitDirectory(row.id);
       const isMissing = (await unlessMissing(stat(gitDirectory))) === null;
-      if (row.cloned && !isMissing) return this.pull(row, gitDirectory, { onChange });
+      if (row.cloned && !isMissing) return this.pull(row, gitDirectory, onChange);
       await this.makeAside(row.id, async (path) => {
         await initialise(this.git, path);
-        await this.pull(row, path, { onChange });
+        await this.pull(row, path, onChange);
       });
       return true;
     });
@@ -167,7 +167,7 @@ export class Registry {
     const row = { ...this.rowOf(url, source, createdAt), cloned: true };
     await this.add(row, async (path) => {
       await initialise(this.git, path);
-      await pull(this.git, remoteOf(row, this.sources, null), path).catch(refuse);
+      await this.pull(row, path).catch(refuse);
     });
     return row;
   }
@@ -205,9 +205,9 @@ export class Registry {
     return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned: false };
   }
 
-  private async pull(row: RegisteredRepository, path: string, options: PullOptions): Promise<boolean> {
+  private async pull(row: RegisteredRepository, path: string, onChange = () => {}): Promise<boolean> {
     const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
-    return pull(this.git, remote, path, { ...options, maxBytes: this.maxBytes });
+    return pull(this.git, remote, path, this.maxBytes, onChange);
   }
 
   /** Adds a repository unless its name is taken. @throws RequestError 409 */
