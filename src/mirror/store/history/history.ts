@@ -206,10 +206,13 @@ function keyOf(manifest: Manifest): string {
   return targetKey(targetOf(manifest));
 }
 
+/** How many bytes of a file are read at a time. */
+const READ_BYTES = 64 * 1024;
+
 /** SHA-256 of a plain file of an expected size, in hexadecimal digits; null if it cannot be read. */
 export async function digestOf(file: string, sizeBytes: number): Promise<string | null> {
   const isFile = (await lstat(file).catch(() => null))?.isFile() === true;
-  return isFile ? sha256Of(file, sizeBytes).catch(() => null) : null;
+  return isFile ? sha256Of(file, sizeBytes, Buffer.allocUnsafe(READ_BYTES)).catch(() => null) : null;
 }
 
 /** A state and the one before it, which the history takes. */

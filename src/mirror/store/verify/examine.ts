@@ -278,30 +278,36 @@ async function addDigests(
   options: ExamineOptions,
 ): Promise<void> {
   const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
+  // Memory that is new each time takes longer than the digest itself.
+  const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
   await forEachConcurrently(found.keys(), READS, async (index) => {
     options.signal.throwIfAborted();
     const entry = found[index];
     if (entry?.facts === undefined || sizes.get(entry.path) !== entry.facts.sizeBytes) return;
     const { path, facts } = entry;
+    const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      found[index] = { ...entry, sha256: await sha256Of(join(tree, path), facts.sizeBytes, options) };
+      const sha256 = await sha256Of(join(tree, path), facts.sizeBytes, buffer, options);
+      found[index] = { ...entry, sha256 };
     } catch (error) {
       options.signal.throwIfAborted();
       found[index] = { kind: 'unreadable', path, problem: problemOf(error) };
     }
+    buffers.push(buffer);
   });
 }
 
 /**
  * SHA-256 of a file in hexadecimal digits. If it is longer than expected, part of the excess is included, so that the digest differs.
+ * @param buffer for its bytes, a part at a time
  * @throws system errors, and the reason of `signal`
  */
 export async function sha256Of(
   file: string,
   sizeBytes: number,
+  buffer: Buffer,
   { signal, onBytes }: Partial<ExamineOptions> = {},
 ): Promise<string> {
-  const buffer = Buffer.allocUnsafe(Math.min(CHUNK_BYTES, sizeBytes + 1));
   return withOpen(file, READ_FLAGS, async (handle) => {
     const hash = createHash('sha256');
     for (let doneBytes = 0; ;) {
