@@ -21,7 +21,6 @@ export interface Limited {
   readonly folder: string;
   /** Limits the free blocks and inodes, or removes the limit. */
   readonly leave: (room: Room) => Promise<void>;
-  readonly setReadOnly: (isReadOnly: boolean) => void;
   readonly remove: () => Promise<void>;
 }
 
@@ -134,7 +133,6 @@ export function mountLimited(): Limited {
       };
       command('mount', '-o', `remount,${options(most.blocks, most.inodes)}`, folder);
     },
-    setReadOnly: (isReadOnly) => command('mount', '-o', `remount,${isReadOnly ? 'ro' : 'rw'}`, folder),
     remove: () => removeMount(root, folder),
   };
 }

@@ -2,30 +2,17 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, it } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
-import { canStrike } from '../support/strace.ts';
 import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
-import { canMount, mountLimited } from './mounts.ts';
-import { type Attacker, recoveryFaults } from './points.ts';
-import { type Bench, prepare, prepareAll, type Prepared } from './prepare.ts';
-import { placeAt } from './program.ts';
-import { CELLS } from './scenarios.ts';
+import { type Attacker } from './points.ts';
+import { prepareAll, type Prepared } from './prepare.ts';
 import { namesOn, pointOf, SWEEPS } from './sweeps.ts';
 
 /** The number of points for the run of all tests: more kills and errors, which need no mounts. */
 const SAMPLE = { cells: 6, points: 48 };
 const MOUNTED_SAMPLE = { cells: 3, points: 12 };
-
-const withBench = async <T>(work: (bench: Bench) => Promise<T>): Promise<T> => {
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-  try {
-    return await work({ main: MAIN, folder });
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-};
 
 for (const each of SWEEPS) {
   const isPossible = each.isPossible();
@@ -60,27 +47,3 @@ for (const each of SWEEPS) {
     });
   });
 }
-
-describe.skipIf(!canStrike || !canMount)('a file system that is mounted read-only', () => {
-  it('is refused by its name', async () => {
-    const mounted = mountLimited();
-    try {
-      await withBench(async (bench) => {
-        const cell = CELLS.find(({ scenario }) => !scenario.startsEmpty);
-        if (cell === undefined) throw new Error('no scenario begins with a mirror');
-        const prepared = await prepare(cell, bench);
-        const place = await placeAt(join(mounted.folder, 'read-only'));
-        await prepared.restore(place);
-        mounted.setReadOnly(true);
-        const ended = await prepared.run(place);
-        mounted.setReadOnly(false);
-        expect(ended.stderr).toContain('mounted read-only');
-        expect(ended.exitCode).toBe(1);
-        expect(await recoveryFaults(prepared, place)).toEqual([]);
-        await prepared.close();
-      });
-    } finally {
-      await mounted.remove();
-    }
-  });
-});

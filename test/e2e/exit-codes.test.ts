@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FakeRepository, FakeService } from '../support/fake-service.ts';
-import { buildZip } from '../support/zip-builder.ts';
 import { run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -65,21 +64,15 @@ interface Row {
   readonly during?: (place: Around, daemon: Daemon) => unknown;
 }
 
-const failContents =
-  (fault: Parameters<FakeService['failTimes']>[2]) =>
-  ({ service, a }: Around): void => {
-    service.fault = (path) => (path.includes('/contents') && path.includes(a.id) ? fault : null);
-    service.write(a, 'main', '0.xlsx', 'another version');
-  };
-
 const ROWS: readonly Row[] = [
   { state: 'fresh', exitCode: 0 },
-  { state: 'failing', exitCode: 1, during: failContents({ kind: 'status', status: 500 }) },
   {
-    state: 'quarantined',
+    state: 'failing',
     exitCode: 1,
-    settings: { WORKBOOK_MIRROR_CONTENT: 'all' },
-    during: failContents({ kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }),
+    during: ({ service, a }) => {
+      service.fault = (path) => (path.includes(`${a.id}/contents`) ? { kind: 'status', status: 500 } : null);
+      service.write(a, 'main', '0.xlsx', 'another version');
+    },
   },
   {
     state: 'held',
@@ -111,18 +104,6 @@ const ROWS: readonly Row[] = [
       expect(stdout).toMatch(/^ {2}damaged; the tree is gone from the disk$/m);
     },
   },
-  {
-    state: 'missing',
-    exitCode: 0,
-    settings: { WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
-    during: ({ service, a }) => service.removeRepository(a),
-  },
-  {
-    state: 'unselected',
-    exitCode: 0,
-    settings: { WORKBOOK_MIRROR_REPOSITORIES_EXCLUDE: 'A', WORKBOOK_MIRROR_GUARD_TARGETS: 'off' },
-  },
-  { state: 'held', exitCode: 1, settings: { WORKBOOK_MIRROR_REPOSITORIES_EXCLUDE: 'A' } },
   {
     state: 'held',
     exitCode: 1,

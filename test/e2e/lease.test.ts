@@ -6,7 +6,6 @@ import { describe, expect, it } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { run, start } from '../support/program.ts';
 import { stampsOf } from '../support/stamps.ts';
-import { MAIN } from '../support/built.ts';
 
 const acquire = ['lease', 'acquire', '--for'] as const;
 
@@ -27,18 +26,6 @@ describe('lease acquire with a command', () => {
       expect(stdout).toBe(code === 0 ? 'out\n' : '');
       expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
     }
-  });
-
-  it('runs commands of the program, which see the lease', async () => {
-    const { settings } = await startEmbedded();
-    await run(['sync'], settings);
-    const inner = [process.execPath, MAIN, 'lease', 'list', '--json'];
-    const { exitCode, stdout } = await run(
-      [...acquire, '1m', '--holder', 'nightly', '--', ...inner],
-      settings,
-    );
-    expect(exitCode).toBe(0);
-    expect(JSON.parse(stdout)).toMatchObject([{ holder: 'nightly' }]);
   });
 
   it('passes SIGTERM and SIGINT on to the command and ends with it', async () => {

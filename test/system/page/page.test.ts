@@ -70,23 +70,6 @@ describe.skipIf(missing !== undefined)(
       expect(faults).toEqual([]);
     });
 
-    it('has room for every state in its column, from the width at which all columns are shown', async () => {
-      const states = ['quarantined', 'unselected', 'stalled'] as const;
-      const targets = states.map((state) =>
-        targetStatus({ repository: state, state, isStale: true }, NOW_MS),
-      );
-      for (const width of [1000, 1200]) {
-        const context = { viewport: { width, height: 800 } };
-        const { page } = await openPage(browser, { report: report({ targets }), context });
-        const clipped = await page.evaluate(() =>
-          [...document.querySelectorAll('tr.target .column-state')]
-            .filter((cell) => cell.scrollWidth > cell.clientWidth)
-            .map((cell) => cell.textContent),
-        );
-        expect([width, clipped]).toEqual([width, []]);
-      }
-    });
-
     it('cuts no name at 1280 px, with trouble below it or without', async () => {
       const long = [
         'git.example.com/corporate-finance/treasury/cash-planning.git',

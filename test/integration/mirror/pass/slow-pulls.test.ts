@@ -214,18 +214,6 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
-  it('with a refused key fails: the next pass finds out whether the lists refuse it as well', async () => {
-    const pair = await SlowPair.start();
-    for (const branch of ['b', 'c']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
-    await pair.pass();
-    pair.service.apiKey = 'another one';
-    await pair.cut();
-    const results = pair.mirror.eventsOf('target.slow_ended').map(({ result }) => result);
-    expect(results).toEqual(['failed', 'failed', 'failed']);
-    expect(pair.mirror.eventsOf('credentials.refused')).toEqual([]);
-    await expect(pair.pass()).rejects.toMatchObject({ code: 'credentials.refused' });
-  });
-
   it('keeps its repair due, for the next process too, until it is done', async () => {
     const pair = await SlowPair.start();
     await pair.release();
