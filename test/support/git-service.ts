@@ -1,34 +1,39 @@
+import { onTestFinished } from 'vitest';
+
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import type { Registry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
-import { createService, type RequestInfo, type Service } from '../../src/server/http/service.ts';
+import { createService, type RequestInfo } from '../../src/server/http/service.ts';
 
-/** Makes the embedded service; closing it ends its git programs, and leaves the registry open. */
-export function createGitService(options: {
-  readonly registry: Registry;
-  readonly apiKey: string;
-  readonly apiToken?: string;
-  readonly onRequest?: (info: RequestInfo) => void;
-}): Service {
-  const { registry, apiKey, apiToken, onRequest } = options;
+/** The key of the current API, and the one of v1. */
+export const [KEY, TOKEN] = ['a-key-of-the-tests', 'a-token-of-the-tests'];
+
+/** An embedded service. */
+export interface GitService {
+  readonly baseUrl: string;
+  /** Ends its git programs, and closes the registry. */
+  readonly close: () => Promise<void>;
+}
+
+/** Starts the embedded service; it is closed with the running test. */
+export async function startGitService(
+  registry: Registry,
+  onRequest: (info: RequestInfo) => void = () => {},
+): Promise<GitService> {
   const library = createGitLibrary(registry);
-  const keys = [
-    fixedKey('personal', 'tests', apiKey),
-    ...(apiToken === undefined ? [] : [fixedKey('token', 'tests', apiToken)]),
-  ];
-  const service = createService({
-    library,
-    changes: library.changes,
-    keys: () => Promise.resolve(keys),
-    ...(onRequest === undefined ? {} : { onRequest }),
-  });
-  return {
-    listen: service.listen,
-    close: async () => {
-      await service.close();
-      await library.close();
-    },
+  const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
+  const { changes } = library;
+  const service = createService({ library, changes, keys: () => Promise.resolve(keys), onRequest });
+  const closeAll = async (): Promise<void> => {
+    await service.close();
+    await library.close();
+    await registry.close();
   };
+  let closed: Promise<void> | undefined;
+  const close = (): Promise<void> => (closed ??= closeAll());
+  onTestFinished(close);
+  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  return { baseUrl, close };
 }
 
 const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([

@@ -1,9 +1,7 @@
-import { appendFile, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { fromBufferPromise } from 'yauzl';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
@@ -12,30 +10,16 @@ import { createSamples, type Samples } from '../../../../src/server/demo/samples
 import { createWriter } from '../../../../src/server/demo/writer.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
-import { createGitService } from '../../../support/git-service.ts';
-import type { Service } from '../../../../src/server/http/service.ts';
-
-const KEY = 'key';
-const TOKEN = 'token';
+import { KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { unzip } from '../../../support/zip-reader.ts';
 
 let root = '';
 let samples: Samples;
-let service: Service;
 let baseUrl = '';
 
 const pathOf = (repository: string, branch: string): string =>
   join(root, 'mirror', repository, encodeURIComponent(branch));
-
-async function unzip(zip: Buffer, write: (path: string, content: Buffer) => Promise<void>): Promise<void> {
-  const archive = await fromBufferPromise(zip);
-  for await (const entry of archive.eachEntry()) {
-    if (entry.fileName.endsWith('/')) continue;
-    const chunks: Buffer[] = [];
-    const stream = await archive.openReadStreamPromise(entry);
-    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-    await write(entry.fileName, Buffer.concat(chunks));
-  }
-}
 
 /** Mirrors everything in the simplest way: all contents, unpacked. */
 async function mirrorAll(): Promise<void> {
@@ -43,13 +27,13 @@ async function mirrorAll(): Promise<void> {
   for (const repository of samples.registry.list()) {
     const heads = await readHeads(git, samples.registry.gitDirectory(repository.id));
     for (const branch of heads.keys()) {
-      const path = contentsPath(repository.id, undefined, branch);
-      const response = await fetch(baseUrl + path, { headers: requestHeaders('current', KEY) });
-      await unzip(Buffer.from(await response.arrayBuffer()), async (path, content) => {
+      const contents = contentsPath(repository.id, undefined, branch);
+      const response = await fetch(baseUrl + contents, { headers: requestHeaders('current', KEY) });
+      for (const [path, content] of await unzip(await response.arrayBuffer())) {
         const target = join(pathOf(repository.full_name, branch), path);
         await mkdir(dirname(target), { recursive: true });
         await writeFile(target, content);
-      });
+      }
     }
   }
 }
@@ -73,16 +57,9 @@ async function shown(): Promise<Shown[]> {
 }
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'samples-test-'));
+  root = await temporaryFolder();
   samples = await createSamples(join(root, 'data'));
-  service = createGitService({ registry: samples.registry, apiKey: KEY, apiToken: TOKEN });
-  ({ baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 }));
-});
-
-afterEach(async () => {
-  await service.close();
-  await samples.registry.close();
-  await rm(root, { recursive: true, force: true });
+  ({ baseUrl } = await startGitService(samples.registry));
 });
 
 describe('the samples', () => {

@@ -19,12 +19,11 @@ import {
   type RegistryOptions,
 } from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { createGitService, outcomesIn } from '../../../support/git-service.ts';
+import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** For machines that are busy with other tests. */
 const PATIENCE = { timeout: 30_000 };
-const KEY = 'a-key-of-the-tests';
 const git = new Git();
 
 let root = '';
@@ -42,11 +41,7 @@ async function start(options: RegistryOptions = {}): Promise<Started> {
     tell: (line) => told.push(line),
     ...options,
   });
-  const service = createGitService({ registry, apiKey: KEY });
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  let closed: Promise<void> | undefined;
-  const close = (): Promise<void> => (closed ??= service.close().then(() => registry.close()));
-  onTestFinished(close);
+  const { baseUrl, close } = await startGitService(registry);
   const ask = (path: string, body?: unknown): Promise<Response> =>
     fetch(baseUrl + path, {
       headers: { 'x-api-key': KEY },

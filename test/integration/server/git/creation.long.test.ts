@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
@@ -12,12 +12,11 @@ import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { createGitService, outcomesIn } from '../../../support/git-service.ts';
+import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** For machines that are busy with other tests. */
 const PATIENCE = { timeout: 30_000 };
-const KEY = 'a-key-of-the-tests';
 const PASSWORD = 'a-password-of-the-tests';
 const SECRETS = [PASSWORD, Buffer.from(`reader:${PASSWORD}`).toString('base64')];
 const git = new Git();
@@ -39,11 +38,7 @@ async function start(): Promise<Started> {
     sources,
     tell: (line) => told.push(line),
   });
-  const service = createGitService({ registry, apiKey: KEY });
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  let closed: Promise<void> | undefined;
-  const close = (): Promise<void> => (closed ??= service.close().then(() => registry.close()));
-  onTestFinished(close);
+  const { baseUrl, close } = await startGitService(registry);
   const ask = (path: string, method = 'GET', body?: unknown): Promise<Response> =>
     fetch(baseUrl + path, {
       method,

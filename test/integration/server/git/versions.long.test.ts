@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
 
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
-import { createGitService } from '../../../support/git-service.ts';
+import { startGitService, TOKEN } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
@@ -109,18 +109,13 @@ function gitAt(gitDirectory: string) {
 
 async function startService() {
   const registry = await openRegistry(await temporaryFolder());
-  const service = createGitService({ registry, apiKey: 'key', apiToken: 'token' });
-  onTestFinished(async () => {
-    await service.close();
-    await registry.close();
-  });
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  const { baseUrl } = await startGitService(registry);
   const { id } = await registry.create('R');
   return {
     gitDirectory: registry.gitDirectory(id),
     rows: async () => {
       const response = await fetch(`${baseUrl}/v1/workbooks?page_size=1000`, {
-        headers: requestHeaders('v1', 'token'),
+        headers: requestHeaders('v1', TOKEN),
       });
       const { results, next } = pageSchema.parse(await response.json());
       expect(next).toBeNull();

@@ -7,7 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
-import { createGitService } from '../../../support/git-service.ts';
+import { KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** More than any limit on how many git programs run at once. */
@@ -30,12 +30,9 @@ async function holdHistories(): Promise<{ readonly release: () => Promise<void> 
 
 it('a request for a file is answered while histories are being read', async () => {
   const registry = await openRegistry(await temporaryFolder());
-  const service = createGitService({ registry, apiKey: 'key', apiToken: 'token' });
+  const { baseUrl } = await startGitService(registry);
   const git = new Git();
-  onTestFinished(async () => {
-    await Promise.all([service.close(), git.stop()]);
-    await registry.close();
-  });
+  onTestFinished(() => git.stop());
   const author = { name: 'A', email: 'a@example.com' };
   const at = new Date('2026-01-02T03:04:05Z');
   const changes = [{ kind: 'write' as const, path: 'a.xlsx', content: 'abc' }];
@@ -44,15 +41,14 @@ it('a request for a file is answered while histories are being read', async () =
     const plan = { branch: 'main', author, at, message: 'm\n', changes };
     await makeCommits(git, registry.gitDirectory(id), [plan]);
   }
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
   const histories = await holdHistories();
   const order: string[] = [];
   const list = (async () => {
-    const answer = await fetch(`${baseUrl}/v1/workbooks`, { headers: { authorization: 'token' } });
+    const answer = await fetch(`${baseUrl}/v1/workbooks`, { headers: { authorization: TOKEN } });
     order.push('list');
     return answer.json() as Promise<{ readonly count: number }>;
   })();
-  const file = await fetch(`${baseUrl}/repos/R7/contents/a.xlsx`, { headers: { 'x-api-key': 'key' } });
+  const file = await fetch(`${baseUrl}/repos/R7/contents/a.xlsx`, { headers: { 'x-api-key': KEY } });
   expect(await file.text()).toBe('abc');
   order.push('file');
   await histories.release();

@@ -1,13 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { type ClientRequest, get, type IncomingMessage, request as sendRequest } from 'node:http';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { fromBufferPromise } from 'yauzl';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
@@ -17,18 +15,18 @@ import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
-import type { RequestInfo, Service } from '../../../../src/server/http/service.ts';
-import { createGitService } from '../../../support/git-service.ts';
+import type { RequestInfo } from '../../../../src/server/http/service.ts';
+import { type GitService, KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+import { unzip } from '../../../support/zip-reader.ts';
 
-const KEY = 'key-1';
-const TOKEN = 'token-1';
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
 const AUTHOR = { name: 'Änne Größe', email: 'anne@example.com' };
 
 let root = '';
 let git: Git;
 let registry: Registry;
-let service: Service;
+let service: GitService;
 let baseUrl = '';
 let requests: RequestInfo[] = [];
 
@@ -73,18 +71,9 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
   });
 }
 
-/** Files of a zip by path; folder entries are left out. */
-async function unzip(zip: Buffer): Promise<Record<string, string>> {
-  const files: Record<string, string> = {};
-  const archive = await fromBufferPromise(zip);
-  for await (const entry of archive.eachEntry()) {
-    if (entry.fileName.endsWith('/')) continue;
-    const chunks: Buffer[] = [];
-    const stream = await archive.openReadStreamPromise(entry);
-    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
-    files[entry.fileName] = Buffer.concat(chunks).toString('latin1');
-  }
-  return files;
+/** The files of a zip by path. */
+async function filesOf(zip: Buffer): Promise<Record<string, string>> {
+  return Object.fromEntries([...(await unzip(zip))].map(([path, bytes]) => [path, bytes.toString('latin1')]));
 }
 
 async function v1(query = ''): Promise<Response> {
@@ -111,23 +100,12 @@ async function untilNoGit(): Promise<void> {
 }
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'service-test-'));
+  root = await temporaryFolder();
   git = new Git();
   registry = await openRegistry(join(root, 'data'));
   requests = [];
-  service = createGitService({
-    registry,
-    apiKey: KEY,
-    apiToken: TOKEN,
-    onRequest: (info) => requests.push(info),
-  });
-  ({ baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 }));
-});
-
-afterEach(async () => {
-  await service.close();
-  await registry.close();
-  await rm(root, { recursive: true, force: true });
+  service = await startGitService(registry, (info) => requests.push(info));
+  ({ baseUrl } = service);
 });
 
 describe('the registry', () => {
@@ -170,7 +148,7 @@ describe('contents', () => {
     };
     const changes = Object.entries(files).map(([path, text]) => write(path, Buffer.from(text, 'latin1')));
     await create('Exact', [plan('main', changes)]);
-    expect(await unzip(await bytes(await contents('Exact')))).toEqual(files);
+    expect(await filesOf(await bytes(await contents('Exact')))).toEqual(files);
     for (const [path, text] of Object.entries(files)) {
       expect((await bytes(await contents('Exact', path))).toString('latin1')).toBe(text);
     }
@@ -180,11 +158,11 @@ describe('contents', () => {
     await create('Empty', []);
     const zip = await bytes(await contents('Empty'));
     expect(zip).toHaveLength(22);
-    expect(await unzip(zip)).toEqual({});
+    expect(await filesOf(zip)).toEqual({});
     expect((await contents('Empty', 'a')).status).toBe(404);
     expect((await contents('Empty', undefined, 'main')).status).toBe(404);
     await create('Cleared', [plan('main', [])]);
-    expect(await unzip(await bytes(await contents('Cleared')))).toEqual({});
+    expect(await filesOf(await bytes(await contents('Cleared')))).toEqual({});
   });
 
   it('report missing or ambiguous paths with 404 or 409', async () => {
@@ -237,7 +215,7 @@ describe('contents', () => {
     });
     expect((await contents('Odd', 'module')).status).toBe(404);
     expect((await bytes(await contents('Odd', 'link.xlsx'))).toString()).toBe('a');
-    expect(await unzip(await bytes(await contents('Odd')))).toEqual({ a: '1', 'link.xlsx': 'a' });
+    expect(await filesOf(await bytes(await contents('Odd')))).toEqual({ a: '1', 'link.xlsx': 'a' });
     expect(await rows()).toEqual([]);
   });
 
@@ -258,7 +236,7 @@ describe('contents', () => {
       plan('main', [write('y', '2')], { from: 'refs/heads/main^0' }),
     ]);
     const changed = await current(contentsPath('A'), { 'if-none-match': tags[0] ?? '' });
-    expect(await unzip(await bytes(changed))).toMatchObject({ y: '2' });
+    expect(await filesOf(await bytes(changed))).toMatchObject({ y: '2' });
   });
 
   it('can be requested in parts if they are files (RFC 9110, section 14)', async () => {
@@ -287,7 +265,7 @@ describe('contents', () => {
     await beyond.arrayBuffer();
     const archive = await current(contentsPath('A'), { range: 'bytes=5-' });
     expect([archive.status, archive.headers.get('accept-ranges')]).toEqual([200, null]);
-    expect(Object.keys(await unzip(await bytes(archive)))).toEqual(['y.xlsx']);
+    expect(Object.keys(await filesOf(await bytes(archive)))).toEqual(['y.xlsx']);
   });
 
   it('answer HEAD with the same headers', async () => {
