@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FakeRepository, FakeService } from '../support/fake-service.ts';
-import { run, type Running, start, variablesOf } from '../support/program.ts';
+import { addressOf, run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A service with two repositories, and a directory for a daemon that makes passes only on request. */
@@ -39,8 +39,7 @@ interface Daemon extends Running {
 
 async function startDaemon(settings: Readonly<Record<string, string>>): Promise<Daemon> {
   const daemon = start(['run'], settings);
-  await daemon.prints(/"http\.listening"/);
-  const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
+  const address = await addressOf(daemon);
   return { ...daemon, ready: async () => (await fetch(new URL('readyz', address))).status };
 }
 

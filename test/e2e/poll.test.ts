@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, run, type Running, start, variablesOf } from '../support/program.ts';
+import { addressOf, cleanEnvironment, run, type Running, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
@@ -232,8 +232,7 @@ describe('POST /api/poll', () => {
       WORKBOOK_MIRROR_HTTP_TOKEN: 'a-token-for-readers',
       WORKBOOK_MIRROR_HTTP_POLL_TOKEN: TOKEN,
     });
-    const address = /"event":"http\.listening"[^\n]*"address":"([^"]+)"/.exec(daemon.stdout())?.[1] ?? '';
-    return { daemon, address };
+    return { daemon, address: await addressOf(daemon) };
   }
 
   it('makes a pass, and only a few for many requests at once', async () => {

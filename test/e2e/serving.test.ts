@@ -4,18 +4,12 @@ import type { AddressInfo } from 'node:net';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { type Running, start } from '../support/program.ts';
+import { addressOf, start } from '../support/program.ts';
 
 const SERVED = {
   WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
   WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
 };
-
-/** The address of a daemon, once it serves. */
-async function addressOf(daemon: Running): Promise<string> {
-  await daemon.prints(/"http\.listening"/);
-  return /"address":"([^"]+)"/.exec(daemon.stdout())?.[1] ?? '';
-}
 
 describe('the daemon, asked over HTTP', () => {
   it('ends immediately at SIGTERM, even with open pages and during a pass', async () => {

@@ -4,19 +4,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { type Running, start } from '../support/program.ts';
+import { addressOf, type Running, start } from '../support/program.ts';
 
 const SETTINGS = {
   WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
   WORKBOOK_MIRROR_STANDBY: 'true',
   WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
 };
-
-/** The last address that a daemon reports. */
-function addressOf({ stdout }: Running): string {
-  const addresses = [...stdout().matchAll(/"event":"http\.listening"[^\n]*"address":"([^"]+)"/g)];
-  return addresses.at(-1)?.[1] ?? '';
-}
 
 interface Line {
   readonly event: string;
@@ -46,8 +40,7 @@ describe('an instance that stands by', () => {
     const { embedded, settings, first } = await startFirst();
     const second = start(['run'], settings);
     await second.prints(/"standby\.began"/);
-    await second.prints(/"http\.listening"/);
-    const address = addressOf(second);
+    const address = await addressOf(second);
     expect((await fetch(`${address}healthz`)).status).toBe(200);
     const ready = await fetch(`${address}readyz`);
     expect([ready.status, await ready.json()]).toEqual([
@@ -70,10 +63,10 @@ describe('an instance that stands by', () => {
     await second.prints(/"standby\.ended"/);
     await second.prints(/"pass\.finished"/);
     expect(await embedded.differences()).toEqual([]);
-    expect(await (await fetch(`${addressOf(second)}metrics`)).text()).toContain(
+    expect(await (await fetch(`${await addressOf(second)}metrics`)).text()).toContain(
       '\nworkbook_mirror_standby 0\n',
     );
-    expect((await fetch(`${addressOf(second)}readyz`)).status).toBe(200);
+    expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
     second.child.kill('SIGTERM');
     expect((await second.ended).exitCode).toBe(0);
     const lines = linesOf(second);

@@ -116,7 +116,6 @@ type ReplyFault =
   | { readonly kind: 'body'; readonly body: Buffer; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'pad'; readonly bytes: number }
   | { readonly kind: 'truncate'; readonly keep: number }
-  | { readonly kind: 'flip'; readonly at: number; readonly mask: number }
   | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
 
 /** How the body of an answer is sent. `after` counts the bytes before the fault. */
@@ -804,8 +803,6 @@ function sendSlowly(response: ServerResponse, body: Buffer, everyMs: number): vo
 
 function faulty(reply: Reply, fault: ReplyFault): Reply {
   switch (fault.kind) {
-    case 'flip':
-      return { ...reply, body: flipped(reply.body, fault.at, fault.mask) };
     case 'status':
       return { ...json(fault.status, { detail: 'no' }), headers: { ...fault.headers } };
     case 'html':
@@ -821,12 +818,6 @@ function faulty(reply: Reply, fault: ReplyFault): Reply {
     case 'redirect':
       return { status: fault.status ?? 302, headers: { location: fault.to }, body: Buffer.alloc(0) };
   }
-}
-
-function flipped(body: Buffer, at: number, mask: number): Buffer {
-  const bytes = Buffer.from(body);
-  bytes[at] = (bytes[at] ?? 0) ^ mask;
-  return bytes;
 }
 
 const MOST_ARCHIVES = 16;

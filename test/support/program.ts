@@ -101,6 +101,13 @@ export function start(
   };
 }
 
+/** The last address at which a daemon listens, once it does. */
+export async function addressOf({ prints, stdout }: Running): Promise<string> {
+  await prints(/"http\.listening"/);
+  const addresses = [...stdout().matchAll(/"event":"http\.listening"[^\n]*"address":"([^"]+)"/g)];
+  return addresses.at(-1)?.[1] ?? '';
+}
+
 /** Runs the program. */
 export function run(
   args: readonly string[],

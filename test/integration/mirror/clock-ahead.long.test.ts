@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-import { start, variablesOf } from '../../support/program.ts';
+import { addressOf, start, variablesOf } from '../../support/program.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
@@ -101,8 +101,7 @@ describe('when the clock was two years ahead', () => {
       WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
     });
     await daemon.prints(/"pass\.finished"/);
-    const address = /"address":"(?<address>[^"]+)"/.exec(daemon.stdout())?.groups?.['address'] ?? '';
-    expect((await fetch(new URL('readyz', address))).status).toBe(200);
+    expect((await fetch(new URL('readyz', await addressOf(daemon)))).status).toBe(200);
   });
 
   it('status reports a time in the future, and nothing as verified', async () => {

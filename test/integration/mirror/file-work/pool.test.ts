@@ -1,29 +1,28 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { doInThread } from '../../../../src/mirror/file-work/pool.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 let tree: string;
 let started: Worker[];
 const onWorker = (worker: Worker): void => void started.push(worker);
 
 beforeEach(async () => {
-  tree = await mkdtemp(join(tmpdir(), 'workbook-mirror-pool-'));
+  tree = await temporaryFolder();
   await writeFile(join(tree, 'plan.xlsx'), 'plan');
   started = [];
   process.on('worker', onWorker);
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
 });
 
-afterEach(async () => {
+afterEach(() => {
   vi.useRealTimers();
   process.off('worker', onWorker);
-  await rm(tree, { recursive: true });
 });
 
 async function walked(): Promise<readonly string[]> {

@@ -1,23 +1,21 @@
-import { mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { gatherStages, otherInstances, withCommonLock } from '../../../../src/mirror/store/shards.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 let root = '';
 let layout: DirectoryLayout;
 
 beforeEach(async () => {
-  root = await mkdtemp(join(tmpdir(), 'workbook-mirror-shards-'));
+  root = await temporaryFolder();
   layout = layoutOf(root, { index: 1 });
   await mkdir(layout.internal);
 });
-
-afterEach(() => rm(root, { recursive: true }));
 
 /** Every call on the path fails, with ELOOP. */
 const breakPath = (path: string): Promise<void> => symlink(path, path);
