@@ -145,13 +145,22 @@ async function takeArriving(
     const mostBytes = expected?.sizeBytes ?? leftBytes;
     const headerOffset = source.position;
     source.take(header.dataOffset - headerOffset);
-    const taken = await takeEntry(source, { header, expected, path, mostBytes }, known, options);
+    const entry = { header, expected: await contentAhead(source, header), path, mostBytes };
+    const taken = await takeEntry(source, entry, known, options);
     arrived.set(headerOffset, taken);
     if (isStreamed) leftBytes -= taken.content.sizeBytes;
     // At most two files are written at a time.
     await last;
     last = taken.outcome;
   }
+}
+
+/** The next content, if it is known before it is read; null otherwise. */
+async function contentAhead(source: Source, header: LocalHeader): Promise<Content | null> {
+  if (!hasDescriptor(header)) return header;
+  // Some programs mark an empty file as deflated and give no bytes for it: its descriptor follows at once.
+  const empty = { compressedBytes: 0, sizeBytes: 0, crc32: 0 };
+  return (await descriptorFor(source, empty, header)) === null ? null : empty;
 }
 
 /** Compares the directory with the entries that arrived, and unpacks the stored ones. Files made of links and folders are removed. */
@@ -221,12 +230,16 @@ async function takeEntry(
   const { header } = entry;
   const taken = await unpackContent(source, entry, knownFiles, options);
   if (hasDescriptor(header)) {
-    const bytes = await source.atHand(DESCRIPTOR_AREA_BYTES);
-    const lengthBytes = descriptorBytes(bytes, taken.content, header);
+    const lengthBytes = await descriptorFor(source, taken.content, header);
     if (lengthBytes === null) throw damagedEntry(header.name, OTHER_CONTENT);
     source.take(lengthBytes);
   }
   return { ...taken, header, endOffset: source.position };
+}
+
+/** The length of the descriptor of a content that comes next; null if there is none. */
+async function descriptorFor(source: Source, content: Content, header: LocalHeader): Promise<number | null> {
+  return descriptorBytes(await source.atHand(DESCRIPTOR_AREA_BYTES), content, header);
 }
 
 /**
@@ -246,7 +259,6 @@ async function unpackContent(
     const same = { kind: 'same', by: 'crc32', as: known.path } as const;
     return { content: expected, outcome: Promise.resolve(same) };
   }
-  // Some programs mark an empty file as deflated and give no bytes for it.
   const isDeflated = compressionMethod === METHODS.deflated && expected?.compressedBytes !== 0;
   const file = new EntryFile({
     place: path === null ? null : `${tree}/${path}`,

@@ -55,6 +55,10 @@ describe('an archive is unpacked during the download', () => {
     { name: 'folder/', data: '' },
     streamed('top/streamed.xlsx', DENSE),
     streamed('top/streamed and empty', ''),
+    streamed('top/streamed and called deflated', '', {
+      packed: Buffer.alloc(0),
+      behind: descriptor(0, 0, 0),
+    }),
     streamed('top/streamed folder/', ''),
     streamed('top/streamed without signature', 'x', {
       behind: descriptor(crc32(Buffer.from('x')), 3, 1, false),
@@ -174,7 +178,9 @@ const entry = fc.record({
 type Drawn = typeof entry extends fc.Arbitrary<infer T> ? T : never;
 
 function entryOf(drawn: Drawn): ZipEntry {
-  const { content: data, isDeflated, isZip64, isLink, lies } = drawn;
+  const { content: data, isDeflated, isZip64, isLink } = drawn;
+  // The content of links and folders is not mirrored: it is checked only as far as an archive that arrives needs it.
+  const lies = isLink || drawn.name.endsWith('/') ? [] : drawn.lies;
   const packed = isDeflated ? deflateRawSync(data) : data;
   const [compressed, size] = [BigInt(packed.length), BigInt(data.length)];
   const ones = { compressedSize: 0xffffffff, size: 0xffffffff };
@@ -213,11 +219,6 @@ function entryOf(drawn: Drawn): ZipEntry {
     local: { ...(isTold ? wide : { crc: 0, compressedSize: 0, size: 0 }), ...lied('local') },
     central: { ...wide, ...lied('central') },
   };
-}
-
-/** Whether an entry is wrongly called deflated and has no length before its content: only the directory shows where it ends. */
-function isCalledDeflated({ isDeflated, lies, ...drawn }: Drawn): boolean {
-  return !isDeflated && drawn.descriptor !== 'none' && lies.some(({ field }) => field === 'method');
 }
 
 const end: fc.Arbitrary<ZipEnd> = fc.oneof(
@@ -288,7 +289,6 @@ it('an archive of any form fails or gives the right bytes, in any pieces, unpack
         for (const bytes of Object.values(files ?? {}))
           expect(drawn.some(({ content: data }) => data.equals(bytes))).toBe(true);
         if (!harmed.equals(whole) || 'before' in ending || 'entryCount' in ending) return;
-        if (drawn.some(isCalledDeflated)) return;
         const kept = await filesOf(buildZip([unending('first'), ...entries], ending), options);
         expect(kept).toStrictEqual(files === null ? null : { first: Buffer.from('stored'), ...files });
       },
