@@ -29,8 +29,15 @@ export function sourceLines(calls: string): string {
 /** Null if there is no map, or only a malformed one: then the stack stays as it is. */
 function mapOf(url: string): SourceMap | null {
   try {
-    return new SourceMap(JSON.parse(readFileSync(new URL(`${url}.map`), 'utf8')) as SourceMapPayload);
+    const content: unknown = JSON.parse(readFileSync(new URL(`${url}.map`), 'utf8'));
+    return isSourceMap(content) ? new SourceMap(content) : null;
   } catch {
     return null;
   }
+}
+
+function isSourceMap(content: unknown): content is SourceMapPayload {
+  if (typeof content !== 'object' || content === null) return false;
+  if (!('sources' in content) || !('mappings' in content)) return false;
+  return Array.isArray(content.sources) && typeof content.mappings === 'string';
 }
