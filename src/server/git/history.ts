@@ -41,7 +41,7 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
     } catch (error) {
       tables.clear();
       if (isFirst) throw error;
-      // An earlier head may be gone from the repository, or a new branch may begin at a commit before one.
+      // An earlier head may be gone from the repository, or a branch may be at a commit before one.
       await walkFromKnown(heads);
     }
   }

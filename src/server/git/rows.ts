@@ -31,23 +31,26 @@ function versionOf({ id, parentId }: WorkbookVersion, commits: Histories['commit
 /**
  * Makes the rows of one repository, sorted by id and branch.
  * @param integration full name of the repository
- * @throws MirrorError `service.failed` for a version that git does not describe
+ * @throws MirrorError `service.failed` for a head whose workbooks are not known, or a version that git does not describe
  */
 export function makeRows(
   { tables, commits }: Histories,
   integration: string,
   heads: Heads,
 ): readonly WorkbookRow[] {
-  const rows = [...heads].flatMap(([branch, head]) =>
-    [...(tables.get(head) ?? [])].map(([path, found]) => ({
+  const rows = [...heads].flatMap(([branch, head]) => {
+    const table = tables.get(head);
+    if (table === undefined)
+      throw new MirrorError('service.failed', `the workbooks of ${head} are not known`);
+    return [...table].map(([path, found]) => ({
       id: `${integration}/${path}`,
       integration,
       branch,
       path,
       version: versionOf(found, commits),
       contentKey: `${found.blobId} ${workbookKindOf(path)}`,
-    })),
-  );
+    }));
+  });
   return rows.sort(compareRows);
 }
 

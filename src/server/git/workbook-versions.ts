@@ -125,11 +125,12 @@ export function createDiffReader(
         changes.push(new Map());
       }
     },
-    /** Finishes the last commit. @throws MirrorError `service.failed` if a commit is missing */
+    /** Finishes the last commit. @throws MirrorError `service.failed` if a commit or the table of a head is missing */
     close: (): void => {
       endCommit();
-      const missing = commits[index];
-      if (missing !== undefined) throw incomplete(missing.id);
+      // A head before the known ones is not among the commits: without its table, its workbooks would look deleted.
+      const missing = commits[index]?.id ?? [...heads].find((id) => !tables.has(id));
+      if (missing !== undefined) throw incomplete(missing);
     },
   };
 }

@@ -148,3 +148,19 @@ it.each([1, 2, 3])(
     }
   },
 );
+
+it('lists the workbooks of a branch that begins at, or goes back to, a commit before a known one', async () => {
+  const { gitDirectory, rows } = await startService();
+  const git = gitAt(gitDirectory);
+  const commit = 'commit refs/heads/main\ncommitter A <a@example.com> 1700000000 +0000\ndata 1\nm\n';
+  const files = ['0.xlsx', '1.xlsx'].map((path) => `M 100644 inline ${path}\ndata 1\nx\n`);
+  git.run(['fast-import', '--quiet', '--done'], `${files.map((file) => commit + file).join('')}done\n`);
+  const listed = async (): Promise<string[]> => (await rows()).map(({ branch, path }) => `${branch} ${path}`);
+  expect(await listed()).toEqual(['main 0.xlsx', 'main 1.xlsx']);
+  git.run(['branch', 'release', 'main~1']);
+  expect(await listed()).toEqual(['main 0.xlsx', 'release 0.xlsx', 'main 1.xlsx']);
+  git.run(['branch', '--delete', '--force', 'release']);
+  expect(await listed()).toEqual(['main 0.xlsx', 'main 1.xlsx']);
+  git.run(['update-ref', 'refs/heads/main', 'main~1']);
+  expect(await listed()).toEqual(['main 0.xlsx']);
+});
