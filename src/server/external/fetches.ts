@@ -30,7 +30,7 @@ const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
 
 /** The fetches of a repository. */
 interface FetchState {
-  /** Fetches; requests before a fetch begins share it. They take turns, as git locks the branches. */
+  /** Fetches; requests during a fetch share the next one. They take turns, as git locks the branches. */
   readonly fetch: SharedWork<void>;
   /** Whether changes are coming. */
   isFetching: boolean;
@@ -72,8 +72,8 @@ export class Fetches {
   }
 
   /**
-   * Fetches what changed, and waits for it; requests before it begins share one fetch. Does nothing for a repository that is
-   * not external. After a failure it is repeated.
+   * Fetches what changed, and waits for it; requests during a fetch, also while it waits for its place, share the next one. Does
+   * nothing for a repository that is not external. After a failure it is repeated.
    * @throws RemoteError when it cannot be fetched
    */
   fetch(id: string): Promise<void> {
@@ -88,10 +88,12 @@ export class Fetches {
     return true;
   }
 
-  /** Compares all external repositories with their sources, immediately and then regularly, except those that failed. */
+  /** Compares the cloned external repositories with their sources, immediately and then regularly, except those that failed. */
   startComparing(intervalMs: number): void {
     const compare = (): void => {
-      for (const { id } of this.index.list()) if (this.problemOf(id) === null) this.soon(id);
+      // A fetch that is requested during a first clone would start right after its failure.
+      for (const { id, cloned } of this.index.list())
+        if (cloned && this.problemOf(id) === null) this.soon(id);
     };
     compare();
     this.comparisons = setInterval(compare, Math.min(intervalMs, LONGEST_TIMER_MS));

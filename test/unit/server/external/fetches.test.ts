@@ -13,14 +13,19 @@ const ROW = {
   cloned: true,
 };
 
-it('leaves no timer behind when fetches in a row fail', async () => {
+/** The fetches of one repository; `begun` has a function for each that makes it fail. */
+function fetchesOf(row: typeof ROW) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const index = { list: () => [ROW], find: () => ROW } as unknown as RepositoryIndex;
+  const index = { list: () => [row], find: () => row } as unknown as RepositoryIndex;
   const told: string[] = [];
   const begun: Array<(error: Error) => void> = [];
   const pull = (): Promise<boolean> => new Promise((_, reject) => begun.push(reject));
-  const fetches = new Fetches(index, (line) => told.push(line), pull);
+  return { fetches: new Fetches(index, (line) => told.push(line), pull), told, begun };
+}
+
+it('leaves no timer behind when fetches in a row fail', async () => {
+  const { fetches, told, begun } = fetchesOf(ROW);
   const first = fetches.fetch(ROW.id);
   await vi.waitFor(() => expect(begun).toHaveLength(1));
   // The second one is requested while the first one runs.
@@ -34,4 +39,15 @@ it('leaves no timer behind when fetches in a row fail', async () => {
   expect(vi.getTimerCount()).toBe(1);
   await fetches.close();
   expect(vi.getTimerCount()).toBe(0);
+});
+
+it('waits after a first clone that fails during a comparison', async () => {
+  const { fetches, begun } = fetchesOf({ ...ROW, cloned: false });
+  await vi.waitFor(() => expect(begun).toHaveLength(1));
+  fetches.startComparing(1_000_000);
+  begun[0]?.(new Error('no'));
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(fetches.problemOf(ROW.id)).not.toBeNull();
+  expect(begun).toHaveLength(1);
+  await fetches.close();
 });
