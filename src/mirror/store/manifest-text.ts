@@ -46,12 +46,18 @@ function toDisk(value: unknown, name = ''): unknown {
   return Object.fromEntries(fields.sort(([a], [b]) => byCodeUnits(a, b)));
 }
 
+/** The schema has nothing that is nested more deeply. */
+const DEEPEST = 8;
+
 /** A value with the names in memory. */
-function fromDisk(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(fromDisk);
-  if (typeof value !== 'object' || value === null) return value;
+function fromDisk(value: unknown, depth = 0): unknown {
+  if (typeof value !== 'object' || value === null || depth > DEEPEST) return value;
+  if (Array.isArray(value)) return value.map((each) => fromDisk(each, depth + 1));
   return Object.fromEntries(
-    Object.entries(value).map(([name, field]) => [MEMORY_NAMES.get(name) ?? name, fromDisk(field)]),
+    Object.entries(value).map(([name, field]) => [
+      MEMORY_NAMES.get(name) ?? name,
+      fromDisk(field, depth + 1),
+    ]),
   );
 }
 
