@@ -168,6 +168,7 @@ export async function findCopies(
   const targets = new Set<string>();
   /** Moves those missing contents that a tree has to the copies. */
   const search = async ({ tree, manifest: file }: FilesOfState, isOwn: boolean): Promise<void> => {
+    if (missing.size === 0) return;
     const manifest = await readManifest(file);
     if (manifest === null) return;
     if (isOwn) targets.add(keyOf(manifest));

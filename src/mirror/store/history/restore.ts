@@ -43,8 +43,8 @@ export interface FoundFiles {
   readonly sources: ReadonlyMap<string, string>;
 }
 
-/** Receives the number of bytes just read or copied, and the total. */
-export type OnBytes = (bytes: number, totalBytes: number) => void;
+/** Receives the number of bytes just read or copied. */
+export type OnBytes = (bytes: number) => void;
 
 /** The total bytes of some files. */
 export function sizeOf(files: readonly ManifestFile[]): number {
@@ -63,10 +63,15 @@ export async function findFiles(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<FoundFiles> {
-  const totalBytes = sizeOf(files);
-  const onFound = (bytes: number): void => onBytes(bytes, totalBytes);
+  let leftBytes = sizeOf(files);
+  const onFound = (bytes: number): void => {
+    leftBytes -= bytes;
+    onBytes(bytes);
+  };
   const { sources, lost } = await findCopies(layout, target, files, signal, { tree, onFound });
   if (lost.length > 0) throw lostBytes(place, lost);
+  // Files with the same bytes were read once.
+  onBytes(leftBytes);
   return { place, files, sources };
 }
 
@@ -119,7 +124,6 @@ async function copyFiles(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<void> {
-  const totalBytes = sizeOf(files);
   await mkdir(to);
   for (const file of files) {
     signal.throwIfAborted();
@@ -127,7 +131,7 @@ async function copyFiles(
     const copy = join(to, file.path);
     await mkdir(dirname(copy), { recursive: true });
     await copyChecked(sources.get(file.path) ?? '', copy, file, place);
-    onBytes(file.sizeBytes, totalBytes);
+    onBytes(file.sizeBytes);
     await utimes(copy, mtime, mtime);
   }
   const folder = await open(to, 'r');
