@@ -95,6 +95,27 @@ describe('a pass with too many deleted targets', () => {
     await mirror.expectExact();
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
   });
+
+  it('counts deleted branches together with repositories', async () => {
+    const { service, mirror } = await startPair({}, GUARDED);
+    const kept = service.addRepository('Kept', sheets(1));
+    for (const branch of ['one', 'two', 'three']) service.write(kept, branch, 'plan.xlsx', branch);
+    const gone = service.addRepository('Gone', sheets(1));
+    await mirror.pass();
+    kept.branches.delete('one');
+    service.removeRepository(gone);
+    await mirror.pass();
+    expect(mirror.eventsOf('target.missing')).toHaveLength(2);
+    await mirror.pass();
+    expect(mirror.eventsOf('deletion.held').map(({ target, deletions }) => [target, deletions])).toEqual([
+      ['Kept/one', 2],
+      ['Gone/main', 2],
+    ]);
+    expect(await mirror.targets()).toHaveLength(5);
+    await approveIn(mirror, null);
+    await mirror.pass();
+    await mirror.expectExact();
+  });
 });
 
 describe('a version that lacks too many files', () => {

@@ -214,6 +214,18 @@ describe('a slow pull', () => {
     await pair.mirror.expectExact();
   });
 
+  it('with a refused key fails: the next pass finds out whether the lists refuse it as well', async () => {
+    const pair = await SlowPair.start();
+    for (const branch of ['b', 'c']) pair.service.write(pair.slow, branch, 'a.xlsx', branch);
+    await pair.pass();
+    pair.service.apiKey = 'another one';
+    await pair.cut();
+    const results = pair.mirror.eventsOf('target.slow_ended').map(({ result }) => result);
+    expect(results).toEqual(['failed', 'failed', 'failed']);
+    expect(pair.mirror.eventsOf('credentials.refused')).toEqual([]);
+    await expect(pair.pass()).rejects.toMatchObject({ code: 'credentials.refused' });
+  });
+
   it('keeps its repair due, for the next process too, until it is done', async () => {
     const pair = await SlowPair.start();
     await pair.release();
@@ -226,6 +238,20 @@ describe('a slow pull', () => {
     await pair.release();
     await pair.pass();
     expect(await noted()).toEqual([]);
+  });
+
+  it('that ends during planning is still reported as running', async () => {
+    const pair = await SlowPair.start();
+    await pair.pass();
+    const { store } = pair.mirror.context;
+    const read = async (): ReturnType<typeof store.inventory.read> => {
+      const reading = await store.inventory.read();
+      await pair.release();
+      return reading;
+    };
+    const inventory = { ...store.inventory, read };
+    const { summary } = await pair.pass({ parts: { store: { ...store, inventory } } });
+    expect(summary).toMatchObject({ pulling: 1, waiting: 0 });
   });
 
   it('is reported when its record is saved, for any end', async () => {

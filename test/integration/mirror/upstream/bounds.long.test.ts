@@ -1,8 +1,9 @@
-import { readdir } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Fault, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -174,6 +175,20 @@ describe('a pause that the service asks for', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
+  it('is recorded immediately, not only when the program ends', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    const state = join(mirror.directory, '.workbook-mirror');
+    for (let tries = 0; tries < 100; tries += 1) {
+      const names = (await readdir(state)).filter((name) => name.startsWith('state'));
+      const texts = await Promise.all(names.map((name) => readFile(join(state, name), 'latin1')));
+      if (texts.some((text) => /"pausedUntilMs":\d/.test(text))) return;
+      await sleep(20);
+    }
+    throw new Error('it was not written down');
+  });
+
   it('ends with a change of its address', async () => {
     const { service, mirror } = await withChanges();
     service.fault = () => busy(503, '600');
@@ -182,6 +197,29 @@ describe('a pause that the service asks for', () => {
     await mirror.restart({ SERVICE_BASE_URL: service.baseUrl.replace('127.0.0.1', 'localhost') });
     await mirror.pass();
     await mirror.expectExact();
+  });
+
+  it.each([
+    ['is over after it', 601_000],
+    ['is ignored when the clock was ahead', -25 * 3_600_000],
+  ])('%s', async (_what, differenceMs) => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(503, '600');
+    await mirror.failure();
+    service.fault = null;
+    onTestFinished(() => void vi.useRealTimers());
+    vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + differenceMs });
+    await mirror.restart();
+    await mirror.pass();
+    await mirror.expectExact();
+  });
+
+  it('with status 500 is ignored', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = () => busy(500, '600');
+    await mirror.failure();
+    service.takeRequests();
+    await healed(service, mirror);
   });
 });
 

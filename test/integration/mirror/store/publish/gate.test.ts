@@ -218,6 +218,32 @@ describe('the lock on publishing', () => {
     expect(await modeOf(gate)).toBe(0o640);
   });
 
+  it('is released by each taker of a lease before anything else', async () => {
+    const { mirror } = await startPair();
+    const layout = layoutOf(mirror.directory);
+    const asked: boolean[] = [];
+    const watched = {
+      ...native,
+      tryLock: (fd: number): boolean => {
+        const isFree = native.tryLock(fd);
+        // Runs as soon as the holder of the lock yields.
+        queueMicrotask(() => void isFreeNow().then((free) => asked.push(free)));
+        return isFree;
+      },
+    };
+    const other = await open(layout.gate, 'r+');
+    onTestFinished(() => other.close());
+    const isFreeNow = async (): Promise<boolean> => {
+      await Promise.resolve();
+      const isFree = native.tryLockShared(other.fd);
+      if (isFree) native.unlock(other.fd);
+      return isFree;
+    };
+    await acquireLease(layout, watched, { holder: 'x', durationMs: 60_000, signal: NEVER }, Date.now);
+    expect(asked.length).toBeGreaterThan(0);
+    expect(asked).not.toContain(false);
+  });
+
   it('is free for a lease even during constant publishing, and none begins after it', async () => {
     const { service, mirror } = await startPair();
     const { store } = mirror.context;
@@ -241,7 +267,7 @@ describe('the lock on publishing', () => {
       }
     };
     const publishing = (await store.inventory.read()).published.map(publishAgain);
-    await expect.poll(() => ends.length).toBeGreaterThan(8);
+    await expect.poll(() => ends.length, { timeout: 60_000 }).toBeGreaterThan(8);
     await take(mirror);
     const grantedAtMs = performance.now();
     for (const ended of await Promise.all(publishing))
