@@ -27,9 +27,6 @@ const REFUSAL =
 /** Git's words when it has no user name or password to send. */
 const UNASKED = /could not read (?:Username|Password)/;
 
-/** Git's words for a redirect that it does not follow. */
-const REDIRECT = /requested URL returned error: 30[12378]\b/;
-
 /** Git ends every failure to reach a repository with these words, whatever the reason. */
 const GENERIC =
   /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
@@ -48,10 +45,6 @@ export function describeComplaint(said: string, secrets: readonly string[]): Rem
   if (UNASKED.test(said)) {
     const hint = 'Give both, of a user who may read the repository.';
     return new RemoteError(trouble, 'the Git server asks for a user name and password', hint);
-  }
-  if (REDIRECT.test(said)) {
-    const refused = 'the Git server redirects this address, and redirects are not followed';
-    return new RemoteError(trouble, refused, 'Use the address that it leads to.');
   }
   const complaint = secrets.some(({ length }) => length < SHORTEST_SECRET)
     ? 'the words of git are not shown, as the password is too short to be masked in them'

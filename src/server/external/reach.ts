@@ -2,10 +2,13 @@ import { lookup } from 'node:dns/promises';
 import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
 
+import { Agent, type buildConnector, request } from 'undici';
+
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
+import { printable } from '../../lib/text/humanize.ts';
 import type { Protocol } from '../git/addresses.ts';
 import type { Git } from '../git/git.ts';
 import { readSecrets } from './credentials.ts';
@@ -26,7 +29,7 @@ export interface Remote {
 const STALL_BYTES_PER_SECOND = 1000;
 const STALL_SECONDS = 600;
 
-/** Timeout for looking up a name, in milliseconds. */
+/** Timeout for looking up a name, and for asking about a redirect, in milliseconds. */
 const LOOKUP_LIMIT_MS = 10_000;
 
 /** Names the file of credentials to the helper: no shell has to quote a path. */
@@ -69,28 +72,40 @@ async function addressesOf(host: string): Promise<string[]> {
 /** Settings of git, by their names. */
 type GitSettings = Readonly<Record<string, string>>;
 
+/** The route to a server. */
+interface WayThere {
+  readonly settings: GitSettings;
+  /** The addresses of its name that were checked; null where a proxy looks it up. */
+  readonly addresses: readonly string[] | null;
+}
+
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
  * @throws RemoteError for a name without an address, or with a link-local one only
  */
-async function wayTo({ source, protocol }: Remote): Promise<GitSettings> {
-  if (protocol === 'file') return {};
+async function wayTo({ source, protocol }: Remote): Promise<WayThere> {
+  if (protocol === 'file') return { settings: {}, addresses: [] };
   const { hostname, port: given } = new URL(source);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   const port = given === '' ? (protocol === 'https' ? 443 : 80) : Number(given);
   const proxy = operatorsProxy(process.env, { protocol: `${protocol}:`, host, port });
-  if (proxy !== null) return { 'http.proxy': proxy.address, 'http.proxyAuthMethod': 'basic' };
+  if (proxy !== null)
+    return {
+      settings: { 'http.proxy': proxy.address, 'http.proxyAuthMethod': 'basic' },
+      addresses: null,
+    };
   const addresses = await addressesOf(host);
   const open = addresses.filter((address) => !isLinkLocal(address));
   if (open.length === 0) {
     const message = `${host} is link-local (${addresses.join(', ')}), and no repository is cloned from there`;
     throw new RemoteError('unreachable', message);
   }
-  // An IP address needs no lookup.
-  if (isIP(host) !== 0) return {};
   const pinned = open.map((address) => (address.includes(':') ? `[${address}]` : address)).join(',');
-  return { 'http.curloptResolve': `${host}:${port}:${pinned}` };
+  // An IP address needs no lookup.
+  const settings: GitSettings =
+    isIP(host) === 0 ? { 'http.curloptResolve': `${host}:${port}:${pinned}` } : {};
+  return { settings, addresses: open };
 }
 
 /**
@@ -131,6 +146,34 @@ export function networkEnvironment(
   return { ...variables, GIT_CONFIG_COUNT: String(Object.keys(settings).length) };
 }
 
+/** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
+const REDIRECT = /requested URL returned error: 30[12378]\b/;
+
+/** Says that a server redirects, and to which address if it says so. @param addresses the server's addresses that git has used */
+async function redirected(source: string, addresses: readonly string[]): Promise<RemoteError> {
+  const refused = 'the Git server redirects this address, and redirects are not followed';
+  try {
+    const { location = '' } = await headersOf(`${source}/info/refs?service=git-upload-pack`, addresses);
+    const { origin, pathname } = new URL(String(location), source);
+    const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));
+    return new RemoteError('unreachable', refused, `Use the address ${address}, if that is meant.`);
+  } catch {
+    return new RemoteError('unreachable', refused, 'Use the address that it leads to.');
+  }
+}
+
+/** Asks a server for the headers of an address. Its name is not looked up again: the addresses may have changed. */
+async function headersOf(address: string, addresses: readonly string[]) {
+  const found = addresses.map((each) => ({ address: each, family: isIP(each) }));
+  const connect: buildConnector.BuildOptions = { lookup: (_name, _options, give) => give(null, found) };
+  const dispatcher = new Agent({ connect });
+  try {
+    return (await request(address, { dispatcher, signal: AbortSignal.timeout(LOOKUP_LIMIT_MS) })).headers;
+  } finally {
+    await dispatcher.destroy();
+  }
+}
+
 /** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
 export async function reach(
   git: Git,
@@ -141,12 +184,14 @@ export async function reach(
 ): Promise<string> {
   // The file may be replaced at any time, even after git has read it.
   const before = await readSecrets(remote.credentialFile);
-  const environment = networkEnvironment(remote, await wayTo(remote));
+  const { settings, addresses } = await wayTo(remote);
+  const environment = networkEnvironment(remote, settings);
   try {
     const limit = limitMs === undefined ? {} : { limitMs };
     return await git.text(gitDirectory, args, { ...limit, environment, isLong: true });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
+    if (REDIRECT.test(error.message) && addresses !== null) throw await redirected(remote.source, addresses);
     throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);
   }
 }

@@ -20,7 +20,7 @@ vi.mock('node:dns/promises', () => ({
 }));
 
 describe('the name of a host', () => {
-  it('is looked up once for each command', async () => {
+  it('is looked up once for each command, even if the server redirects', async () => {
     const root = await temporaryFolder();
     const git = new Git();
     onTestFinished(() => git.stop());
@@ -34,5 +34,14 @@ describe('the name of a host', () => {
     addresses = ['169.254.169.254', '127.0.0.1'];
     expect((await askRemote(git, remote)).ids.size).toBe(0);
     expect(lookups).toEqual(['git.invalid', 'git.invalid']);
+
+    server.intercept = ({ url: asked = '' }, response) => {
+      response.writeHead(301, { location: `/new${asked}` }).end();
+      return true;
+    };
+    await expect(askRemote(git, remote)).rejects.toThrow(
+      expect.objectContaining({ hint: expect.stringContaining('/new/plan.git') as unknown }) as Error,
+    );
+    expect(lookups).toHaveLength(3);
   });
 });

@@ -253,7 +253,7 @@ describe('an external repository', () => {
     expect(SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret))).toEqual([]);
   });
 
-  it('is not fetched from the target of a redirect, and the response says so', async () => {
+  it('is not fetched from the target of a redirect, and the response names that target', async () => {
     await external();
     const other = await startGitHttpServer(join(root, 'host'));
     const server = await startGitHttpServer(join(root, 'host'));
@@ -265,7 +265,7 @@ describe('an external repository', () => {
     const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
     const answer = await refusal(await create(body));
     expect(answer.slice(0, 2)).toEqual([422, 'unreachable']);
-    expect(answer[2]).toContain('redirects are not followed');
+    expect(answer[2]).toContain(`Use the address ${other.origin}/new/plan.git`);
     expect(other.requests).toEqual([]);
     expect(server.requests.filter(({ authorization }) => authorization !== undefined)).toEqual([]);
   });
