@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { inflateRawSync } from 'node:zlib';
 
 import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
@@ -20,10 +21,14 @@ export function workbookKindOf(path: string): WorkbookKind {
  */
 export type Finding = 'workbook' | 'foreign' | 'damaged' | 'unread';
 
-/** The bytes of a file; of a large one only the beginning. */
+/** The bytes of a file, or, of a large one, its two ends. */
 export interface FileBytes {
-  readonly bytes: Buffer;
-  readonly isWhole: boolean;
+  /** Size of the whole file. */
+  readonly sizeBytes: number;
+  /** The beginning of the file; all of it if it is no longer. */
+  readonly first: Buffer;
+  /** The end of the file; empty if `first` is the whole file. */
+  readonly last: Buffer;
 }
 
 const ZIP = Buffer.from('PK\u0003\u0004', 'latin1');
@@ -55,20 +60,26 @@ const KIND_PART_LIMIT_BYTES = 1024 * 1024;
 
 /**
  * Finds out whether a file is a workbook by its first bytes, the directory of its zip, and the part that names the package's kind.
- * Other parts are not read. A file of which only the beginning is known counts as a workbook if it begins like one.
+ * Other parts are not read. Time and memory are bounded.
  * @param kind the kind that the file's name says
  */
-export function checkWorkbook(kind: WorkbookKind, { bytes, isWhole }: FileBytes): Finding {
-  if (bytes.subarray(0, ZIP.length).equals(ZIP))
-    return isWhole ? checkPackage(kind === 'ods' ? 'ods' : 'ooxml', bytes) : 'workbook';
-  if (bytes.subarray(0, COMPOUND.length).equals(COMPOUND)) {
+export async function checkWorkbook(kind: WorkbookKind, file: FileBytes): Promise<Finding> {
+  const { first } = file;
+  if (first.subarray(0, ZIP.length).equals(ZIP)) return checkPackage(kind === 'ods' ? 'ods' : 'ooxml', file);
+  if (first.subarray(0, COMPOUND.length).equals(COMPOUND)) {
     if (kind === 'ods') return 'foreign';
     const streams = kind === 'xls' ? [...BINARY_STREAMS, ...ENCRYPTED_STREAMS] : ENCRYPTED_STREAMS;
-    const isNamed = streams.some((name) => bytes.includes(Buffer.from(`${name}\0`, 'utf16le')));
-    return isNamed || !isWhole ? 'workbook' : 'foreign';
+    return holdsStream(file, streams) ? 'workbook' : 'foreign';
   }
   // Excel opens records and markup under the name .xls alone.
-  return kind === 'xls' && (isRecords(bytes) || isTable(textOf(bytes))) ? 'workbook' : 'foreign';
+  return kind === 'xls' && (isRecords(first) || isTable(textOf(first))) ? 'workbook' : 'foreign';
+}
+
+/** Whether a compound file has one of these streams; its directory may be in the part of a large one that was not read. */
+function holdsStream({ sizeBytes, first }: FileBytes, names: readonly string[]): boolean {
+  return (
+    first.length < sizeBytes || names.some((name) => first.includes(Buffer.from(`${name}\0`, 'utf16le')))
+  );
 }
 
 function isRecords(bytes: Buffer): boolean {
@@ -84,19 +95,30 @@ function textOf(bytes: Buffer): string {
   return bytes.toString('latin1', 0, MARKUP_BYTES).replaceAll('\0', '');
 }
 
-function checkPackage(kind: 'ooxml' | 'ods', bytes: Buffer): Finding {
+/** Parts to check before yielding to requests: a million parts, even in memory, take seconds. */
+const PARTS_TOGETHER = 1000;
+
+async function checkPackage(kind: 'ooxml' | 'ods', { sizeBytes, first, last }: FileBytes): Promise<Finding> {
+  const bytes = last.length === 0 ? first : last;
+  const startBytes = sizeBytes - bytes.length;
   const read: ReadBytes = (position, lengthBytes) => {
-    if (position + lengthBytes > bytes.length) throw endedEarly();
-    return bytes.subarray(position, position + lengthBytes);
+    const at = position - startBytes;
+    if (at < 0 || at + lengthBytes > bytes.length) throw endedEarly();
+    return bytes.subarray(at, at + lengthBytes);
   };
   const [partName, pattern] = KIND_PARTS[kind];
   try {
-    const end = readEnd(bytes.subarray(-END_AREA_BYTES), bytes.length);
+    const end = readEnd(bytes.subarray(-END_AREA_BYTES), sizeBytes);
     if (end.isMultiDisk) return 'damaged';
-    const part = [...entriesOf(read, end)].find(
-      ({ name }) => name.replaceAll('\\', '/').toLowerCase() === partName,
-    );
-    return part !== undefined && pattern.test(readPart(read, part)) ? 'workbook' : 'foreign';
+    let part: ZipEntry | undefined;
+    let count = 0;
+    for (const entry of entriesOf(read, end)) {
+      if (entry.name.replaceAll('\\', '/').toLowerCase() === partName) part ??= entry;
+      if ((count += 1) % PARTS_TOGETHER === 0) await setImmediate();
+    }
+    if (part === undefined) return 'foreign';
+    // In a large file this part may be outside of the ends that were read.
+    return part.headerOffset < startBytes || pattern.test(readPart(read, part)) ? 'workbook' : 'foreign';
   } catch {
     return 'damaged';
   }

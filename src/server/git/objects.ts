@@ -96,9 +96,11 @@ export async function listFiles(git: Git, gitDirectory: string, commitId: string
 
 /** A file of at most this size is read whole. */
 const WHOLE_BYTES = 64 * 1024 ** 2;
+/** Bytes that are read from the end of a larger file: enough for the directory of a zip of some ten thousand parts. */
+const END_BYTES = 4 * 1024 ** 2;
 
 /**
- * Reads a file; only the beginning of a large one.
+ * Reads a file, whole or by its ends.
  * @throws MirrorError `service.failed` when git cannot give it, or is ended by the signal
  */
 export async function readBlob(
@@ -107,12 +109,18 @@ export async function readBlob(
   blobId: string,
   signal: AbortSignal,
 ): Promise<FileBytes> {
-  const chunks: Uint8Array[] = [];
+  const first: Uint8Array[] = [];
+  const last: Uint8Array[] = [];
   let sizeBytes = 0;
+  let lastBytes = 0;
   for await (const chunk of git.output(gitDirectory, ['cat-file', 'blob', blobId], signal)) {
+    if (sizeBytes < WHOLE_BYTES) first.push(chunk);
+    last.push(chunk);
     sizeBytes += chunk.length;
-    if (sizeBytes > WHOLE_BYTES) break;
-    chunks.push(chunk);
+    lastBytes += chunk.length;
+    while (lastBytes - (last[0]?.length ?? 0) >= END_BYTES) lastBytes -= last.shift()?.length ?? 0;
   }
-  return { bytes: Buffer.concat(chunks), isWhole: sizeBytes <= WHOLE_BYTES };
+  const beginning = Buffer.concat(first);
+  const isWhole = beginning.length === sizeBytes;
+  return { sizeBytes, first: beginning, last: isWhole ? Buffer.alloc(0) : Buffer.concat(last) };
 }

@@ -41,7 +41,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
     const [blobId = ''] = contentKey.split(' ');
     try {
       const file = await readBlob(git, registry.gitDirectory(id), blobId, signal);
-      return checkWorkbook(workbookKindOf(path), file);
+      return await checkWorkbook(workbookKindOf(path), file);
     } catch {
       // The error is not lost: a request for the file reports it again.
       return 'unread';

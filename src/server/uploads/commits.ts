@@ -56,7 +56,7 @@ export function createUploads(
       });
       if (!isWorkbookName(name)) return { blobId, isAsNamed: true };
       const file = await readBlob(git, gitDirectory, blobId, new AbortController().signal);
-      return { blobId, isAsNamed: checkWorkbook(workbookKindOf(name), file) === 'workbook' };
+      return { blobId, isAsNamed: (await checkWorkbook(workbookKindOf(name), file)) === 'workbook' };
     },
     /** @throws RequestError 400 if Git refuses it, 409 if the branch has moved or nothing would change */
     async commit(repositoryId: string, upload: Upload) {
