@@ -34,9 +34,13 @@ export class Layer {
   /** False if the source could not be read as a whole, so that a missing setting may be in it. */
   isComplete = true;
 
-  /** Adds a problem. */
+  /** Adds a problem, once if several rules report the same for one place. */
   refuse(setting: string | undefined, source: SettingSource | undefined, message: string): void {
-    this.problems.push({ setting, source, message });
+    const isKnown = this.problems.some(
+      (known) =>
+        known.setting === setting && known.source?.detail === source?.detail && known.message === message,
+    );
+    if (!isKnown) this.problems.push({ setting, source, message });
   }
 }
 

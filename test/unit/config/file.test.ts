@@ -136,8 +136,9 @@ describe('problems', () => {
     expect(read('['.repeat(50_000)).lines.join('\n')).toContain(expected);
   });
 
-  it('are reported all together', () => {
+  it('are reported all together, each once', () => {
     expect(read('foo: 1\nlog: {levl: info}\ndirectory: [a]\nstate: a\nstate: b').lines).toHaveLength(4);
+    expect(read('a: b: c: d').lines).toHaveLength(1);
   });
 
   it('include a file that is not UTF-8', () => {
