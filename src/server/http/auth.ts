@@ -82,6 +82,6 @@ export function requireKey(
   const problem =
     other === undefined || other === kind
       ? `${name} is ${sent === '' ? 'missing' : 'not valid'}`
-      : `this is ${KIND_NAMES[other]}, use ${KIND_NAMES[kind]}`;
+      : `this is ${KIND_NAMES[other]}; use ${KIND_NAMES[kind]}`;
   throw new RequestError(401, 'unauthorized', `${problem}: ${advice}`, headers);
 }

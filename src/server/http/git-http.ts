@@ -16,8 +16,8 @@ export function basicPassword(header: string | undefined): string {
 /** The credential of a git client: a personal key, as the password of HTTP Basic. */
 export const GIT_CREDENTIAL: Credential = {
   kind: 'personal',
-  name: 'the password',
-  advice: 'it is a personal API key; the user name can be any',
+  name: 'the personal API key',
+  advice: 'give it as the password; the user name can be any',
   challenge: 'Basic realm="workbook service", charset="UTF-8"',
 };
 

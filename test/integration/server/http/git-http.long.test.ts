@@ -183,7 +183,9 @@ describe('a git client', () => {
     const at = (key: string): string => `${service.origin.replace('//', `//x:${key}@`)}git/Plans%202026.git`;
     expect((await run('ls-remote', at('wrong'))).said).toContain('Authentication failed');
     expect((await run('ls-remote', at(GROUP_KEY))).said).toContain('use a personal API key');
-    expect((await run('ls-remote', at('token-of-anna'))).said).toContain('use a personal API key');
+    expect((await run('ls-remote', at('token-of-anna'))).said).toContain(
+      'this is an API token; use a personal API key: give it as the password; the user name can be any',
+    );
     expect((await run('ls-remote', `${service.origin}git/Plans%202026.git`)).said).toContain(
       'could not read Username',
     );

@@ -62,10 +62,10 @@ describe('each generation of the API', () => {
       return refusal(() => authorise(generation, headers, keys))?.message ?? '';
     };
     expect(message('current', '')).toMatch(/is missing: .*keys create --kind personal.*Access > API Key/);
-    expect(message('current', 'wbt_gone')).toMatch(/^this is an API token, use a personal API key/);
+    expect(message('current', 'wbt_gone')).toMatch(/^this is an API token; use a personal API key/);
     expect(message('current', 'wbp_gone')).toMatch(/is not valid/);
     expect(message('current', 'wbp_gone')).not.toContain('wbp_gone');
-    expect(message('v1', 'Bearer p')).toMatch(/^this is a personal API key, use an API token/);
+    expect(message('v1', 'Bearer p')).toMatch(/^this is a personal API key; use an API token/);
     expect(message('v1', 'x')).toMatch(/keys create --kind token.*Organization > Personal API Token/);
   });
 
