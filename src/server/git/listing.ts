@@ -44,7 +44,7 @@ export function createWorkbookListing(
   async function refresh(entry: Known, { id, full_name }: RegisteredRepository): Promise<void> {
     const heads = await readHeads(git, registry.gitDirectory(id));
     if (entry.piece !== null && areEqual(entry.piece.heads, heads)) return;
-    entry.piece = { heads, rows: makeRows(await entry.histories.read(heads), full_name, heads) };
+    entry.piece = { heads, rows: await makeRows(await entry.histories.read(heads), full_name, heads) };
   }
 
   /** Reads a repository. If it is unreadable, returns the last reading; null if it was never cloned. */

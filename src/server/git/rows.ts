@@ -1,3 +1,5 @@
+import { setImmediate as othersFirst } from 'node:timers/promises';
+
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { workbookKindOf } from '../checker/checker.ts';
@@ -29,29 +31,44 @@ function versionOf({ id, parentId }: WorkbookVersion, commits: Histories['commit
 }
 
 /**
- * Makes the rows of one repository, sorted by id and branch.
+ * Makes the rows of one repository, sorted by id and branch. Branches share the version of a workbook.
  * @param integration full name of the repository
  * @throws MirrorError `service.failed` for a head whose workbooks are not known, or a version that git does not describe
  */
-export function makeRows(
+export async function makeRows(
   { tables, commits }: Histories,
   integration: string,
   heads: Heads,
-): readonly WorkbookRow[] {
-  const rows = [...heads].flatMap(([branch, head]) => {
+): Promise<readonly WorkbookRow[]> {
+  const branches = [...heads].sort(([left], [right]) => byCodeUnits(left, right));
+  const paths = new Set<string>();
+  for (const [, head] of branches) {
     const table = tables.get(head);
     if (table === undefined)
       throw new MirrorError('service.failed', `the workbooks of ${head} are not known`);
-    return [...table].map(([path, found]) => ({
-      id: `${integration}/${path}`,
-      integration,
-      branch,
-      path,
-      version: versionOf(found, commits),
-      contentKey: `${found.blobId} ${workbookKindOf(path)}`,
-    }));
-  });
-  return rows.sort(compareRows);
+    for (const path of table.keys()) paths.add(path);
+  }
+  const versions = new Map<WorkbookVersion, Version>();
+  const rows: WorkbookRow[] = [];
+  for (const [index, path] of [...paths].sort(byCodeUnits).entries()) {
+    // Every few milliseconds, other work has its turn.
+    if (index % 100 === 0) await othersFirst();
+    for (const [branch, head] of branches) {
+      const found = tables.get(head)?.get(path);
+      if (found === undefined) continue;
+      const version = versions.get(found) ?? versionOf(found, commits);
+      versions.set(found, version);
+      rows.push({
+        id: `${integration}/${path}`,
+        integration,
+        branch,
+        path,
+        version,
+        contentKey: `${found.blobId} ${workbookKindOf(path)}`,
+      });
+    }
+  }
+  return rows;
 }
 
 /** The last second that is written with four digits of the year, as ISO 8601 has them, in seconds since 1970. */
