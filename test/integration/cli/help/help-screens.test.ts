@@ -64,9 +64,21 @@ describe('help', () => {
     expect(stdout).toMatch(/^Usage: workbook-mirror hooks [^]*\n# Hooks\n/);
   });
 
+  it.each([
+    [['synk'], 'Did you mean sync?'],
+    [['sync', '--direktory', 'x'], 'Did you mean --directory?'],
+    [['help', 'setings'], 'Did you mean `help settings`?'],
+    [['help', 'zzzzqq'], '  `workbook-mirror help` lists all of them.'],
+  ])('suggests a near word, if there is one, for the wrong one of %j', async (args, suggestion) => {
+    const { exitCode, stderr } = await runHere(args);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain(suggestion);
+  });
+
   it('has one short line for every command if none is named', async () => {
     const { exitCode, stderr } = await runHere([]);
     expect(exitCode).toBe(2);
+    expect(stderr).toContain('A command is needed');
     expect(linesOf(stderr).length).toBeLessThanOrEqual(28);
     expect(linesOf(stderr).filter((line) => line.length > 80)).toEqual([]);
     for (const { summary } of program.commands.map((command) => ({ summary: command.summary() })))

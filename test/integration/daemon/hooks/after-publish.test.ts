@@ -199,6 +199,18 @@ describe('the command after publishing', () => {
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
+  it.each([
+    ['may finish in the shutdown time of the program', 'sleep 0.3', 10_000, ['A/main']],
+    ['is stopped after it, which is no failure', 'exec sleep 60', 50, []],
+  ])('%s', async (_title, rest, timeoutMs, stored) => {
+    const stand = await Stand.start(`${LOG}; ${rest}`);
+    stand.publish('A/main', 1, 'a');
+    await expect.poll(() => stand.ran(), { timeout: 15_000 }).toHaveLength(1);
+    await stand.queue.close(timeoutMs);
+    expect(stand.failures()).toEqual([]);
+    expect([...stand.stored.keys()]).toEqual(stored);
+  });
+
   it('runs for publishes of this process while the state cannot be read, and for the rest later', async () => {
     const stand = await Stand.start(LOG);
     stand.isStateThere = false;

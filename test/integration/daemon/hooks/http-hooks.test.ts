@@ -177,6 +177,16 @@ describe('a webhook', () => {
 describe('a request', () => {
   const never = new AbortController().signal;
 
+  it('to a receiver that never answers fails after a time', async () => {
+    const { origin } = await startReceiver(() => null);
+    await expect(
+      startPoster(200).send({ method: 'GET', address: origin, signal: never }),
+    ).rejects.toMatchObject({
+      code: 'notification.failed',
+      message: expect.stringContaining('did not answer within') as string,
+    });
+  });
+
   it.each([
     'http://127.0.0.1:1/s3cret?s3cret',
     'http://user:s3cret@127.0.0.1:1/',

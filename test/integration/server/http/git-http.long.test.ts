@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { type IncomingMessage, request as sendRequest } from 'node:http';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 import { beforeEach, describe, expect, it } from 'vitest';
@@ -218,6 +219,23 @@ describe('a git client', () => {
     expect(service.failures.splice(0).map(String)).toEqual([
       expect.stringContaining('git does not answer a client: Not a git repository'),
     ]);
+  });
+
+  it('that leaves before git answers is not a failure of the service', async () => {
+    for (let waitMs = 0; waitMs < 60; waitMs += 5) {
+      const request = sendRequest(`${service.origin}git/Plans%202026/info/refs?service=git-upload-pack`, {
+        headers: { authorization: BASIC },
+        agent: false,
+      }).end();
+      request.on('error', () => undefined);
+      const closed = new Promise((resolve) => request.once('close', resolve));
+      await sleep(waitMs);
+      request.destroy();
+      await closed;
+    }
+    // By then each git program has ended, and the result of its request is known.
+    await sleep(500);
+    expect(service.failures).toEqual([]);
   });
 
   it('that leaves, or wants only the head, leaves no pipe open', async () => {
