@@ -3,12 +3,12 @@ import { join } from 'node:path';
 
 import { defineConfig } from 'vitest/config';
 
-/** Notes which changes of the sources a test comes to, where test/mutation asks for it. */
+/** Records the changes of the sources that a test reaches, if test/mutation asks for it. */
 const MUTATION =
   process.env['MUTATION_ROOT'] === undefined ? [] : [join(import.meta.dirname, 'mutation/setup.ts')];
 
 const SETUP = [
-  // Where a law is to be tried with the same inputs every time: PROPERTY_SEED.
+  // Gives properties the same inputs every time, if PROPERTY_SEED is set.
   'support/property-seed.ts',
   'support/poison-pieces.ts',
   'support/quick-retries.ts',
@@ -17,22 +17,25 @@ const SETUP = [
   .map((file) => join(import.meta.dirname, file))
   .concat(MUTATION);
 
-/** Vitest itself leaves one processor out, so that on two of them one file would run at a time while much of it waits. */
+/** Vitest leaves one processor out by default: with two of them it would run one file at a time, which waits for most of its time. */
 const WORKERS = '100%';
 
-/** Unit tests that put something in the place of a module: others that run in the same process have loaded the module already. */
+/** Unit tests that replace a module: other tests of the same process have loaded it already. */
 const MOCKING = globSync('unit/**/*.test.ts', { cwd: import.meta.dirname }).filter((file) =>
   /\bvi\.(?:doMock|mock)\(/.test(readFileSync(join(import.meta.dirname, file), 'utf8')),
 );
 
-/** Tests that start the program start what is built from these sources. */
+/** Builds the program for the tests that start it. */
 const BUILT = [join(import.meta.dirname, 'support/built.ts')];
 
-/** A report for machines has the message of a failure alone: what was found must be in it. 0 shortens nothing. */
+/** The JSON report has only the message of a failure: 0 shortens nothing in it. */
 const CHAI = { truncateThreshold: 0 };
 
-/** The attacks are bounded run by run; all of them together take hours. */
+/** Each run of an attack has its own limit; all of them together take hours. */
 const ATTACK_TIMEOUT_MS = 12 * 3_600_000;
+
+/** No test asserts a time: these limits only end a test that hangs, on a busy machine as well. In milliseconds. */
+const PATIENT = { testTimeout: 60_000, hookTimeout: 60_000, expect: { poll: { timeout: 30_000 } } };
 
 export default defineConfig({
   cacheDir: '../node_modules/.vite',
@@ -50,12 +53,11 @@ export default defineConfig({
           // Loading modules for each file again takes more than half of the time.
           isolate: false,
           setupFiles: SETUP,
-          // Thousands of random inputs take longer where other work keeps the machine busy.
-          testTimeout: 60_000,
+          ...PATIENT,
         },
       },
       {
-        test: { name: 'unit-mocking', include: MOCKING, setupFiles: SETUP, testTimeout: 60_000 },
+        test: { name: 'unit-mocking', include: MOCKING, setupFiles: SETUP, ...PATIENT },
       },
       {
         test: {
@@ -65,7 +67,7 @@ export default defineConfig({
           include: ['integration/**/*.test.ts'],
           exclude: ['**/*.long.test.ts'],
           setupFiles: SETUP,
-          testTimeout: 60_000,
+          ...PATIENT,
         },
       },
       {
@@ -75,7 +77,7 @@ export default defineConfig({
           globalSetup: BUILT,
           include: ['integration/**/*.long.test.ts'],
           setupFiles: SETUP,
-          testTimeout: 60_000,
+          ...PATIENT,
         },
       },
       {
@@ -85,6 +87,7 @@ export default defineConfig({
           globalSetup: BUILT,
           include: ['e2e/**/*.test.ts'],
           setupFiles: MUTATION,
+          ...PATIENT,
           testTimeout: 180_000,
         },
       },

@@ -122,7 +122,7 @@ describe('poll', () => {
     });
     const retried = await run(['retry', 'A/main'], around.settings);
     expect({ ...retried }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
-    await expect.poll(() => published(around), { timeout: 20_000 }).toBe('new');
+    await expect.poll(() => published(around)).toBe('new');
     expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
   });
 

@@ -205,7 +205,7 @@ describe('the command after publishing', () => {
   ])('%s', async (_title, rest, timeoutMs, stored) => {
     const stand = await Stand.start(`${LOG}; ${rest}`);
     stand.publish('A/main', 1, 'a');
-    await expect.poll(() => stand.ran(), { timeout: 15_000 }).toHaveLength(1);
+    await expect.poll(() => stand.ran()).toHaveLength(1);
     await stand.queue.close(timeoutMs);
     expect(stand.failures()).toEqual([]);
     expect([...stand.stored.keys()]).toEqual(stored);

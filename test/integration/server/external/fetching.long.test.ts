@@ -22,8 +22,6 @@ import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** For machines that are busy with other tests. */
-const PATIENCE = { timeout: 30_000 };
 const git = new Git();
 
 let root = '';
@@ -72,7 +70,7 @@ async function external(branch = 'main', content: string | Buffer = 'one'): Prom
 async function connected(url: string): Promise<Started & { readonly id: string; readonly own: string }> {
   const started = await start();
   const { id } = (await (await started.ask('/repos', { url })).json()) as { id: string };
-  await expect.poll(kinds, PATIENCE).toContain('cloned');
+  await expect.poll(kinds).toContain('cloned');
   told.length = 0;
   return { ...started, id, own: started.registry.gitDirectory(id) };
 }
@@ -97,7 +95,7 @@ describe('an external repository', () => {
     const path = await external();
     const started = await start({ maxRepositoryBytes: 100_000 });
     const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
-    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+    await expect.poll(kinds).toEqual(['cloned']);
     await commit(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
     await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too-large' });
     await commit(path, 'small', 'two');
@@ -108,7 +106,7 @@ describe('an external repository', () => {
     await rename(join(root, 'host'), join(root, 'other'));
     const other = join(root, 'other', 'plan.git');
     const { id: second } = (await (await started.ask('/repos', { url: other })).json()) as { id: string };
-    await expect.poll(kinds, PATIENCE).toEqual(['cloned', 'failing', 'failing']);
+    await expect.poll(kinds).toEqual(['cloned', 'failing', 'failing']);
     const answer = await started.ask(`/repos/${second}/contents`);
     expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('takes more than')]);
   });
@@ -123,12 +121,12 @@ describe('a clone that is lost', () => {
     await rename(path, `${path}.away`);
     const second = await start();
     second.registry.fetches.startComparing(1_000_000);
-    await expect.poll(kinds, PATIENCE).toEqual(['failing']);
+    await expect.poll(kinds).toEqual(['failing']);
     await expect(createWorkbookListing(git, second.registry).rows()).rejects.toThrow(/list is not given/);
     expect((await second.ask(`/repos/${first.id}/contents`)).status).toBe(500);
     await rename(`${path}.away`, path);
     second.registry.fetches.soon(first.id);
-    await expect.poll(kinds, PATIENCE).toEqual(['failing', 'fetched', 'recovered']);
+    await expect.poll(kinds).toEqual(['failing', 'fetched', 'recovered']);
     expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
   });
@@ -150,7 +148,7 @@ describe('an address', () => {
     const [status, text] = await answerTo(started, 'http://no-such-host.invalid/plan.git');
     expect([status, text]).toEqual([422, expect.stringContaining('no address of no-such-host.invalid')]);
     expect((await answerTo(started, `http://localhost:${port}/plan.git`))[0]).toBe(201);
-    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+    await expect.poll(kinds).toEqual(['cloned']);
   });
 
   it('is reached by TLS, with the authority that the environment names', async ({ skip }) => {
@@ -175,7 +173,7 @@ describe('an address', () => {
     vi.stubEnv('GIT_SSL_CAINFO', join(root, 'cert.pem'));
     onTestFinished(() => void vi.unstubAllEnvs());
     expect((await answerTo(started, `https://localhost:${port}/plan.git`))[0]).toBe(201);
-    await expect.poll(kinds, PATIENCE).toEqual(['cloned']);
+    await expect.poll(kinds).toEqual(['cloned']);
     return undefined;
   });
 

@@ -15,8 +15,6 @@ import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** For machines that are busy with other tests. */
-const PATIENCE = { timeout: 30_000 };
 const PASSWORD = 'a-password-of-the-tests';
 const SECRETS = [PASSWORD, Buffer.from(`reader:${PASSWORD}`).toString('base64')];
 const git = new Git();
@@ -246,7 +244,7 @@ describe('an external repository', () => {
     expect((await stat(join(data, 'credentials'))).mode & 0o777).toBe(0o700);
 
     gate.resolve(false);
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
     expect(registry.fetches.activityOf(repository.id)).toBeNull();
     expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await placesOfSecrets(data, own)).toEqual([]);
@@ -296,7 +294,7 @@ describe('an external repository', () => {
     server.intercept = () => false;
     const second = await start();
     expect(second.registry.list().map((row) => row.id)).toEqual([id]);
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
     expect(await heads(second.registry, id)).toEqual(
       Object.fromEntries((await readBranches(git, path)).heads),
     );
@@ -314,13 +312,13 @@ describe('an external repository', () => {
       return true;
     };
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['failing']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['failing']);
     const asked = server.requests.length;
     expect(registry.fetches.soon(id)).toBe(true);
-    await expect.poll(() => server.requests.length, PATIENCE).toBeGreaterThan(asked);
+    await expect.poll(() => server.requests.length).toBeGreaterThan(asked);
     server.intercept = () => false;
     expect(registry.fetches.soon(id)).toBe(true);
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['failing', 'cloned', 'recovered']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['failing', 'cloned', 'recovered']);
   });
 
   it('is not fetched if the setting no longer allows its address', async () => {
@@ -328,7 +326,7 @@ describe('an external repository', () => {
     const { origin } = await startGitHttpServer(join(root, 'host'));
     const first = await start();
     const { id } = await created(await first.create({ url: `${origin}/plan.git` }));
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
     await first.close();
     sources = 'https';
     const second = await start();
@@ -347,7 +345,7 @@ describe('the branches of external repositories', () => {
     const theirs = async (): Promise<unknown> => Object.fromEntries((await readBranches(git, path)).heads);
     const inStep = async (): Promise<void> => {
       const expected = await theirs();
-      await expect.poll(() => heads(registry, id), PATIENCE).toEqual(expected);
+      await expect.poll(() => heads(registry, id)).toEqual(expected);
     };
     await inStep();
     await commit(path, 'main', 'two', (await readBranches(git, path)).heads.get('main'));
@@ -362,21 +360,21 @@ describe('the branches of external repositories', () => {
     await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
     await inStep();
     await expect
-      .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch, PATIENCE)
+      .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch)
       .toBe('topic/below');
     expect(new Set(outcomesIn(told))).toEqual(new Set(['cloned', 'fetched']));
-    await expect.poll(() => registry.fetches.activityOf(id), PATIENCE).toBeNull();
+    await expect.poll(() => registry.fetches.activityOf(id)).toBeNull();
   });
 
   it('stay when a fetch fails, and that is reported once', async () => {
     const path = await external();
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
     const before = await heads(registry, id);
     await rename(path, `${path}.away`);
     registry.fetches.soon(id);
-    await expect.poll(() => told.length, PATIENCE).toBe(2);
+    await expect.poll(() => told.length).toBe(2);
     registry.fetches.soon(id);
     await expect(registry.fetches.fetch(id)).rejects.toThrow(/cannot be read/);
     expect(await heads(registry, id)).toEqual(before);
@@ -391,9 +389,7 @@ describe('the branches of external repositories', () => {
     await rename(join(path, 'objects'), join(path, 'objects.empty'));
     await rename(join(path, 'objects.away'), join(path, 'objects'));
     registry.fetches.soon(id);
-    await expect
-      .poll(() => outcomesIn(told), PATIENCE)
-      .toEqual(['cloned', 'failing', 'fetched', 'recovered']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned', 'failing', 'fetched', 'recovered']);
     expect(Object.keys(await heads(registry, id))).toEqual(['new']);
   });
 
@@ -402,7 +398,7 @@ describe('the branches of external repositories', () => {
     const server = await startGitHttpServer(join(root, 'host'));
     const { registry, create } = await start();
     const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
-    await expect.poll(() => outcomesIn(told), PATIENCE).toEqual(['cloned']);
+    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
     server.requests.length = 0;
     await registry.fetches.fetch(id);
     expect(server.requests.filter(({ line }) => line.startsWith('GET'))).toHaveLength(1);

@@ -258,6 +258,6 @@ describe('a git client', () => {
       expect(response.statusCode).toBe(200);
       request.destroy();
     }
-    await expect.poll(open, { timeout: 15_000 }).toBeLessThanOrEqual(before + 2);
+    await expect.poll(open).toBeLessThanOrEqual(before + 2);
   });
 });

@@ -57,7 +57,7 @@ describe('the status page', () => {
       },
     ]);
     taken.close();
-    await expect.poll(names, { timeout: 30_000 }).toEqual(['http.unavailable', 'http.listening']);
+    await expect.poll(names).toEqual(['http.unavailable', 'http.listening']);
     expect((await fetch(`http://127.0.0.1:${port}/api/schema`)).ok).toBe(true);
   });
 

@@ -267,7 +267,7 @@ describe('the lock on publishing', () => {
       }
     };
     const publishing = (await store.inventory.read()).published.map(publishAgain);
-    await expect.poll(() => ends.length, { timeout: 60_000 }).toBeGreaterThan(8);
+    await expect.poll(() => ends.length).toBeGreaterThan(8);
     await take(mirror);
     const grantedAtMs = performance.now();
     for (const ended of await Promise.all(publishing))
