@@ -1,4 +1,4 @@
-import { accessSync, constants, lstatSync, statfsSync, type StatsFs, statSync } from 'node:fs';
+import { accessSync, constants, lstatSync, readFileSync, statfsSync, type StatsFs, statSync } from 'node:fs';
 import { userInfo } from 'node:os';
 import { dirname } from 'node:path';
 
@@ -30,7 +30,7 @@ export function roomAt(path: string): Room | null {
 
 /**
  * Names the first of the paths, or their parent folders, that keeps this user out, with its owner and mode:
- * `/data/mirror belongs to user 0, group 0, mode 0755`.
+ * `/data/mirror belongs to user 0 (root), group 0 (root), mode 0755`.
  */
 export function ownerText(paths: readonly string[]): string | null {
   const found = paths.flatMap((path) => {
@@ -40,7 +40,19 @@ export function ownerText(paths: readonly string[]): string | null {
   const place = found.find(({ path }) => !isWritable(path)) ?? found[0];
   if (place === undefined) return null;
   const { uid, gid, mode } = place.value;
-  return `${place.path} belongs to user ${uid}, group ${gid}, mode ${(mode & 0o7777).toString(8).padStart(4, '0')}`;
+  const [user, group] = [nameIn('/etc/passwd', uid), nameIn('/etc/group', gid)];
+  return `${place.path} belongs to user ${uid}${user}, group ${gid}${group}, mode ${(mode & 0o7777).toString(8).padStart(4, '0')}`;
+}
+
+/** The name of a number in a list of users or groups: ` (root)`; nothing if it is not there. */
+function nameIn(list: string, id: number): string {
+  try {
+    const lines = readFileSync(list, 'utf8').split('\n');
+    const [name] = lines.map((line) => line.split(':')).find(([, , each]) => each === String(id)) ?? [];
+    return name === undefined ? '' : ` (${name})`;
+  } catch {
+    return '';
+  }
 }
 
 function isWritable(path: string): boolean {
