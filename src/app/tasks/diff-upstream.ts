@@ -72,8 +72,10 @@ async function compare(
   const planned = planComparison(facts, path);
   const target = await readTarget(layout, planned?.action.published?.path ?? path);
   const gone = reportOn(target.path, target.published, NOTHING, 'lists');
-  if (planned === null) await refuseUnknown(layout, path, target);
-  if (planned === null) return gone;
+  if (planned === null) {
+    await refuseUnknown(layout, path, target);
+    return gone;
+  }
   const { plan, action, isAsListed } = planned;
   if (action.kind === 'hold' && action.reason !== 'restored') {
     throw new MirrorError(

@@ -96,7 +96,7 @@ export interface ForeseenChanges {
 
 /**
  * Foresees the changes of an action from the lists. Only the contents show whether a workbook that is no longer listed is gone.
- * @param published the manifest of its tree; null if there is none
+ * @param published the manifest of its tree; null without a tree
  * @param rows all rows of the target's repository; null if the service has no list of workbooks
  */
 export function foreseeChanges(

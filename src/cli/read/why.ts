@@ -121,7 +121,7 @@ export function why(
   });
 }
 
-/** The retired target with a name, or with a file of that name, or the last one of a repository; null if there is none. */
+/** Finds the retired target of this name, or with a file of this name, or the last one of a repository. @returns null without one */
 async function lastRetired(layout: DirectoryLayout, asked: string): Promise<Retired['retired'] | null> {
   const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
   const paths = retired.map((entry) => entry.path);

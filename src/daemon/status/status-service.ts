@@ -50,7 +50,7 @@ export async function isReady({ readMirror }: Pick<StatusService, 'readMirror'>)
 /** A warning or an error of the log. */
 type Notice = DaemonReport['notices'][number];
 
-/** Requests within this time share a report, in milliseconds. Open pages ask so long after a change. */
+/** Requests within this time share a report, in milliseconds. An open page asks this long after a change. */
 const REPORT_AGE_MS = 1000;
 
 /** Rare events after which a report is outdated immediately. */

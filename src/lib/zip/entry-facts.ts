@@ -91,8 +91,8 @@ const CODE_PAGE_437 =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
 
 /**
- * Decodes a name: as UTF-8 if the archive says so, or if the bytes are UTF-8 all the same, as many programs omit the
- * flag out; otherwise code page 437 (APPNOTE 6.3.10, appendix D), with control characters as such. A second name in an
+ * Decodes a name: as UTF-8 if the archive says so, or if the bytes are UTF-8 all the same, as many programs omit
+ * the flag; otherwise code page 437 (APPNOTE 6.3.10, appendix D), with control characters as such. A second name in an
  * extra field (section 4.6.9) is ignored, so that there is only one.
  * @param nameBytes the same bytes, a character for each
  */

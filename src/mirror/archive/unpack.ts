@@ -237,7 +237,7 @@ async function takeEntry(
   return { ...taken, header, endOffset: source.position };
 }
 
-/** The length of the descriptor of a content that comes next; null if there is none. */
+/** The length of the next bytes if they are the descriptor of a content; null if they are not. */
 async function descriptorFor(source: Source, content: Content, header: LocalHeader): Promise<number | null> {
   return descriptorBytes(await source.atHand(DESCRIPTOR_AREA_BYTES), content, header);
 }

@@ -29,7 +29,7 @@ interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
 /** Short commands take turns, so that many simultaneous requests do not become as many processes. */
 const SHORT_COMMANDS_AT_ONCE = 8;
 
-/** Programs for clients, who decide how long each runs: it holds some megabytes until its client is done. */
+/** How many programs run for clients at once: each client decides how long its program runs and holds some megabytes. */
 const FOR_CLIENTS_AT_ONCE = 64;
 
 /** Settings as arguments of git. */

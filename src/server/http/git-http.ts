@@ -7,7 +7,7 @@ import { GIT_PROGRAMS, type Library } from './library.ts';
 import { decodeSegments, findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
-/** Reads the password of HTTP Basic (RFC 7617); empty when there is none. The name of the user does not matter. */
+/** Reads the password of HTTP Basic (RFC 7617); the user name does not matter. @returns an empty text without a password */
 export function basicPassword(header: string | undefined): string {
   const pair = basicPair(header) ?? '';
   return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : '';

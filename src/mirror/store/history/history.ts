@@ -166,7 +166,7 @@ export async function findCopies(
   const copies = new Map<string, string>();
   const missing = new Set(files.map(({ sha256 }) => sha256));
   const targets = new Set<string>();
-  /** Moves those missing contents that a tree has to the copies. */
+  /** Takes the missing contents that a tree has. */
   const search = async ({ tree, manifest: file }: FilesOfState, isOwn: boolean): Promise<void> => {
     if (missing.size === 0) return;
     const manifest = await readManifest(file);
