@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeExplanation, type Explanation, why } from '../../../../src/cli/read/why.ts';
+import { type Explanation, why } from '../../../../src/cli/read/explanation.ts';
+import { describeExplanation } from '../../../../src/cli/read/why.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
