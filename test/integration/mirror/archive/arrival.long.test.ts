@@ -293,8 +293,8 @@ it('an archive of any form fails or gives the right bytes, in any pieces, unpack
         expect(kept).toStrictEqual(files === null ? null : { first: Buffer.from('stored'), ...files });
       },
     ),
-    { numRuns: 400, interruptAfterTimeLimit: 45_000 },
+    { numRuns: 150 },
   );
   process.stdout.write(`archives while they arrive: ${JSON.stringify(counts)}\n`);
   expect(Math.min(counts.taken, counts.refused)).toBeGreaterThan(10);
-}, 120_000);
+}, 600_000);
