@@ -80,9 +80,6 @@ async function textOf(answer: WireAnswer): Promise<string> {
   return text;
 }
 
-/** Enough buffers, both waiting and on the way. */
-const FEW = 20;
-
 describe.each(['plain', 'TLS'])('a body sent by %s', (kind) => {
   async function origin(): Promise<string | null> {
     if (kind === 'plain') return `http://${await listen(serve(createServer()))}`;
@@ -107,8 +104,8 @@ describe.each(['plain', 'TLS'])('a body sent by %s', (kind) => {
     if (address === null) return;
     for (const isSlow of [false, true]) {
       const { pieces, buffers } = await read(connectTo(address), `${address}/length`, isSlow);
-      expect(pieces).toBeGreaterThan(3 * FEW);
-      expect(buffers).toBeLessThan(FEW);
+      // A busy machine lets more pieces wait, so the count has no fixed limit; without reuse each piece would have its own buffer.
+      expect(buffers).toBeLessThan(pieces / 3);
     }
   });
 });
