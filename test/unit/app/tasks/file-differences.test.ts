@@ -106,6 +106,11 @@ describe('the files that differ between two states', () => {
     );
   });
 
+  it('have other bytes: modes, times and versions do not count', () => {
+    const other = manifestFile('a', { mode: 0o600, mtimeMs: 1, workbook: workbookOf(row()) });
+    expect(fileDifferences([manifestFile('a')], [other])).toEqual([]);
+  });
+
   it('have sizes and versions before and after, and totals', () => {
     const version = (versionId: string): ManifestWorkbook => workbookOf(row({ versionId }));
     const before = [

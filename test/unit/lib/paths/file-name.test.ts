@@ -1,3 +1,5 @@
+import { posix } from 'node:path';
+
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 
@@ -37,11 +39,45 @@ it('a plain ASCII path has the same fault below a folder with other letters', ()
 it.each([
   ['', 'has no name'],
   ['/a', 'has an absolute path'],
+  ['..', 'leads to another folder'],
+  ['a/../b', 'leads to another folder'],
+  ['.', 'leads to another folder'],
+  ['a/./b', 'leads to another folder'],
+  ['a//b', 'has an empty folder name'],
+  ['a/', 'has an empty folder name'],
+  ['a\\b', 'has a backslash in its name'],
   ['C:', 'has a drive in its name'],
   ['c:/a', 'has a drive in its name'],
   ['C:a', null],
   ['.a/..b/...', null],
-  ['a/', 'has an empty folder name'],
+  ['a\u0000', 'has a control character in its name'],
+  ['a\nb', 'has a control character in its name'],
+  ['a\u007f', 'has a control character in its name'],
+  ['a\u0085', 'has a control character in its name'],
+  ['a\uD800b', 'has a name that is not Unicode'],
+  ['x'.repeat(255), null],
+  ['x'.repeat(256), 'has a name of more than 255 bytes'],
+  [`a/${'表'.repeat(86)}`, 'has a name of more than 255 bytes'],
 ])('the fault of %j is %j', (path, fault) => {
   expect(nameFault(path)).toBe(fault);
+});
+
+it('a path is too long if no system takes it', () => {
+  expect(nameFault(Array.from({ length: 25 }, () => 'x'.repeat(200)).join('/'))).not.toBeNull();
+});
+
+it('a path without a fault never leaves the tree', () => {
+  const part = fc.constantFrom('a', '..', '.', '', '/', '\\', 'C:', '\u0000', ' ', '%2e');
+  const name = fc.oneof(
+    fc.array(part, { maxLength: 6 }).map((parts) => parts.join('/')),
+    fc.string({ unit: 'binary' }),
+  );
+  fc.assert(
+    fc.property(name, (text) => {
+      if (nameFault(text) !== null) return;
+      expect(posix.join('/root/tree', text)).toBe(`/root/tree/${text}`);
+      expect(posix.normalize(text)).toBe(text);
+    }),
+    { numRuns: 1000 },
+  );
 });

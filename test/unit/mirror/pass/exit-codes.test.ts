@@ -3,7 +3,7 @@ import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.t
 import type { Action, HoldReason } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import { exitCodeOfPass } from '../../../../src/mirror/pass/reports.ts';
-import { listing, planInput, row } from '../../../support/builders.ts';
+import { listing, planInput, pulledOutcome, row } from '../../../support/builders.ts';
 
 const [PULL] = makePlan(planInput({ listing: listing({ workbooks: [row()] }) }));
 
@@ -23,12 +23,21 @@ function failed(code: ErrorCode): Result {
   return result({ kind: 'failed', error: new MirrorError(code, '') });
 }
 
+const HELD = { subject: 'files', deletions: 8, of: 10, digest: 'd' } as const;
 const GOOD = [
   result({ kind: 'kept' }),
-  result({ kind: 'pulled', changedFiles: 1, publishedAtMs: 1, isExamined: true, tree: null, isWhole: true }),
+  result(pulledOutcome(1)),
   result({ kind: 'absent' }),
   result({ kind: 'retired' }),
 ];
+
+function codeOf(
+  results: readonly Result[],
+  counts: { repositories?: number; selected?: number } = {},
+): number {
+  const selection = { repositories: 1, selected: 1, unmatched: [], ...counts };
+  return exitCodeOfPass(results, selection, { repositoriesComplete: true });
+}
 
 describe('the exit code of a pass', () => {
   it.each<[string, Result[], number]>([
@@ -40,44 +49,22 @@ describe('the exit code of a pass', () => {
     ['in which a target failed', [...GOOD, failed('service.failed')], 1],
     ['in which the service refused a repository', [...GOOD, failed('contents.forbidden')], 1],
     ['in which a target was missing', [...GOOD, result({ kind: 'missing' })], 0],
-    [
-      'that held a deletion',
-      [...GOOD, result({ kind: 'guarded', held: { subject: 'files', deletions: 8, of: 10, digest: 'd' } })],
-      1,
-    ],
+    ['that held a deletion', [...GOOD, result({ kind: 'guarded', held: HELD })], 1],
     ['with a defect', [failed('service.failed'), failed('internal.defect'), ...GOOD], 70],
-    ...(
-      [
-        'backing-off',
-        'quarantined',
-        'service-processing',
-        'path-occupied',
-        'repository-missing',
-        'no-repositories-listed',
-        'listing-incomplete',
-        'listing-contradicts-itself',
-      ] as const
-    ).map((reason): [string, Result[], number] => [
-      `that held a target: ${reason}`,
-      [...GOOD, held(reason)],
-      1,
-    ]),
+    ['that held a target that failed before', [...GOOD, held('backing-off')], 1],
+    ['that held a target in quarantine', [...GOOD, held('quarantined')], 1],
+    ['that waited for the service', [...GOOD, held('service-processing')], 1],
+    ['that waited for a path', [...GOOD, held('path-occupied')], 1],
+    ['that missed a repository', [...GOOD, held('repository-missing')], 1],
+    ['whose list was empty', [...GOOD, held('no-repositories-listed')], 1],
+    ['whose list was incomplete', [...GOOD, held('listing-incomplete')], 1],
+    ['whose lists contradicted each other', [...GOOD, held('listing-contradicts-itself')], 1],
   ])('%s', (_what, results, exitCode) => {
-    expect(
-      exitCodeOfPass(
-        results,
-        { repositories: 1, selected: 1, unmatched: [] },
-        { repositoriesComplete: true },
-      ),
-    ).toBe(exitCode);
+    expect(codeOf(results)).toBe(exitCode);
   });
 
   it('that selected nothing, although there are targets', () => {
-    expect(
-      exitCodeOfPass([], { repositories: 1, selected: 0, unmatched: [] }, { repositoriesComplete: true }),
-    ).toBe(1);
-    expect(
-      exitCodeOfPass([], { repositories: 0, selected: 0, unmatched: [] }, { repositoriesComplete: true }),
-    ).toBe(0);
+    expect(codeOf([], { selected: 0 })).toBe(1);
+    expect(codeOf([], { repositories: 0, selected: 0 })).toBe(0);
   });
 });

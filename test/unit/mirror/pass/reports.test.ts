@@ -38,38 +38,31 @@ describe("the service's failures", () => {
 
   const AGAIN = row({ failure: 3 });
   const NEWER = row({ versionId: 'v2' });
+  const OTHER = row({ versionId: 'v2', failure: 2 });
 
   it.each<[string, Poll[], string[][]]>([
     ['once', [[FAILED], [FAILED]], [['failed v1 2'], []]],
     ['again at another count', [[FAILED], [AGAIN], [AGAIN]], [['failed v1 2'], ['failed v1 3'], []]],
-    [
-      'again at another version',
-      [[FAILED], [row({ failure: 2, versionId: 'v2' })]],
-      [['failed v1 2'], ['failed v2 2']],
-    ],
+    ['again at another version', [[FAILED], [OTHER]], [['failed v1 2'], ['failed v2 2']]],
     ['and once more when they clear', [[FAILED], [NEWER], [NEWER]], [['failed v1 2'], ['recovered v2'], []]],
     [
       'again after they cleared',
-      [[FAILED], [row()], [FAILED]],
-      [['failed v1 2'], ['recovered v1'], ['failed v1 2']],
+      [[OTHER], [NEWER], [OTHER]],
+      [['failed v2 2'], ['recovered v2'], ['failed v2 2']],
     ],
-    ['never if nothing failed', [[row()]], [[]]],
+    ['never if nothing failed', [[NEWER]], [[]]],
     ['for every branch', [[FAILED, row({ branch: 'dev', failure: 1 })]], [['failed v1 2', 'failed v1 1']]],
     [
-      'not again after an incomplete list without them',
+      'not again after an incomplete list',
       [[FAILED], { incomplete: [] }, [FAILED]],
       [['failed v1 2'], [], []],
     ],
     [
-      'also from an incomplete list',
-      [{ incomplete: [FAILED] }, { incomplete: [row()] }],
-      [['failed v1 2'], ['recovered v1']],
+      'from an incomplete list',
+      [{ incomplete: [OTHER] }, { incomplete: [NEWER] }],
+      [['failed v2 2'], ['recovered v2']],
     ],
-    [
-      'again after a complete list without them',
-      [[FAILED], [], [FAILED]],
-      [['failed v1 2'], [], ['failed v1 2']],
-    ],
+    ['again after a list without them', [[FAILED], [], [FAILED]], [['failed v1 2'], [], ['failed v1 2']]],
   ])('are reported %s', (_what, polls, events) => {
     expect(told(...polls)).toEqual(events);
   });

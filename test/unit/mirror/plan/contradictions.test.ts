@@ -3,8 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
 import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
-import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
-import { manifestWith, row } from '../../../support/builders.ts';
+import { manifestFile, manifestWith, row } from '../../../support/builders.ts';
 
 /** A workbook as published, as listed and as in the contents. Null if absent. */
 interface Workbook {
@@ -32,18 +31,16 @@ const workbooks: fc.Arbitrary<Workbook[]> = fc.uniqueArray(
   { selector: ({ path }) => path },
 );
 
-function file(path: string, digest: string): ManifestFile {
-  return { path, sizeBytes: 1, sha256: digest, mode: 0o644, mtimeMs: 0 };
-}
-
 function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
   const rows = all.flatMap(({ path, listed }) => (listed === null ? [] : [row({ path, ...listed })]));
-  const files = all.flatMap(({ path, contents }) => (contents === null ? [] : [file(path, contents.sha256)]));
-  const published = all.flatMap(({ path, published: known }) =>
-    known === null
-      ? []
-      : [{ ...file(path, known.sha256), workbook: workbookOf(row({ path, versionId: known.versionId })) }],
+  const files = all.flatMap(({ path, contents }) =>
+    contents === null ? [] : [manifestFile(path, contents)],
   );
+  const published = all.flatMap(({ path, published: known }) => {
+    if (known === null) return [];
+    const { sha256, versionId } = known;
+    return [manifestFile(path, { sha256, workbook: workbookOf(row({ path, versionId })) })];
+  });
   return findContradictions(rows, 'main', manifestWith({ files: published }), { files, skipped: [] });
 }
 

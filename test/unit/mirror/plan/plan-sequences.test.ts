@@ -55,31 +55,26 @@ const someChange = fc.record({
   version: fc.constantFrom('v1', 'v2', 'v3'),
 });
 
+const NO_REPOSITORIES = { repositories: [], repositoriesComplete: false };
+
 /** The faults of answers, as fields of the listing that differ from the honest one. */
 const LIES: Readonly<Record<string, (of: Listing, rows: readonly WorkbookRow[]) => Partial<Listing>>> = {
   none: () => ({}),
   'no repositories': () => ({ repositories: [] }),
-  'a repository lost': ({ repositories }) => ({
-    repositories: repositories.slice(1),
-    repositoriesComplete: false,
-  }),
-  'all rows malformed': () => ({
-    repositories: [],
-    repositoriesComplete: false,
-    workbooks: [],
-    workbooksComplete: false,
-  }),
+  'a repository lost': ({ repositories }) => ({ ...NO_REPOSITORIES, repositories: repositories.slice(1) }),
+  'all rows malformed': () => ({ ...NO_REPOSITORIES, workbooks: [], workbooksComplete: false }),
   'a workbook lost': (_, rows) => ({ workbooks: rows.slice(1), workbooksComplete: false }),
   'workbooks incomplete': () => ({ workbooksComplete: false }),
   'no workbooks': () => ({ workbooks: [] }),
   'no v1': () => ({ workbooks: null, workbooksComplete: false }),
   contradiction: ({ repositories }) => ({ repositories: repositories.slice(1) }),
   'rows twice': (_, rows) => ({ workbooks: [...rows, ...rows] }),
-  'rows turned': ({ repositories }, rows) => ({
-    repositories: repositories.toReversed(),
-    workbooks: rows.toReversed(),
-  }),
+  'rows turned': (of) => inOtherOrder(of),
 };
+
+function inOtherOrder({ repositories, workbooks }: Listing): Pick<Listing, 'repositories' | 'workbooks'> {
+  return { repositories: repositories.toReversed(), workbooks: workbooks?.toReversed() ?? null };
+}
 
 /** A pass: earlier changes, the answers of the service, the clock and failing contents. */
 const someStep = fc.record({
@@ -191,11 +186,8 @@ class Execution {
     const { nowMs } = this.world;
     const publishedAtMs = this.trees.get(path)?.facts.publishedAtMs ?? nowMs;
     const verified = { path, branch: target.branch, settled, verifiedAtMs: nowMs, publishedAtMs };
-    const facts = published(repository(action.repository), {
-      ...verified,
-      ...this.fingerprint(action, contents),
-    });
-    this.trees.set(path, { facts, contents });
+    const listed = this.fingerprint(action, contents);
+    this.trees.set(path, { facts: published(action.repository, { ...verified, ...listed }), contents });
     return pulledOutcome(1, publishedAtMs);
   }
 
@@ -296,12 +288,9 @@ function holdsAlways(law: (pass: Pass, until: readonly Pass[]) => void): void {
 /** The trees that a pass removed, with their actions; a move keeps a tree. */
 function lostIn({ before, after, plan }: Pass): { tree: Published; action: Action | undefined }[] {
   const left = new Set([...after.trees.values()].map(({ facts }) => keyOf(facts)));
-  return [...before.trees.values()]
-    .filter(({ facts }) => !left.has(keyOf(facts)))
-    .map(({ facts: tree }) => ({
-      tree,
-      action: plan.find(({ target }) => targetKey(target) === keyOf(tree)),
-    }));
+  const actionOn = (tree: Published) => plan.find(({ target }) => targetKey(target) === keyOf(tree));
+  const lost = [...before.trees.values()].filter(({ facts }) => !left.has(keyOf(facts)));
+  return lost.map(({ facts: tree }) => ({ tree, action: actionOn(tree) }));
 }
 
 function keyOf({ repository: of, branch }: Published): string {
@@ -338,12 +327,7 @@ describe('in any history of a service', () => {
     const sorted = (plan: readonly Action[]): Action[] =>
       plan.toSorted((a, b) => (targetKey(a.target) < targetKey(b.target) ? -1 : 1));
     holdsAlways(({ plan, input }) => {
-      const { repositories, workbooks } = input.listing;
-      const turned = {
-        ...input.listing,
-        repositories: repositories.toReversed(),
-        workbooks: workbooks?.toReversed() ?? null,
-      };
+      const turned = { ...input.listing, ...inOtherOrder(input.listing) };
       expect(sorted(makePlan({ ...input, listing: turned }))).toEqual(sorted(plan));
     });
   });
@@ -413,31 +397,22 @@ describe('in any history of a service', () => {
   });
 
   it('one bad row does not affect the targets of other repositories', () => {
-    const badRow = fc.constantFrom<Partial<Listing>>(
-      { workbooksComplete: false },
-      { repositoriesComplete: false },
-    );
-    const law = (steps: readonly Step[], id: string, incomplete: Partial<Listing>): void => {
+    const badRow = fc.constantFrom('workbooksComplete', 'repositoriesComplete');
+    const law = (steps: readonly Step[], id: string, incomplete: string): void => {
       const { input, plan } = life(steps).at(-1) as Pass;
       const { repositories, workbooks } = input.listing;
       const concerned = repositories.find((each) => each.id === id);
       if (concerned === undefined || workbooks === null) return;
       const lostAt = workbooks.findIndex((each) => each.repository === concerned.fullName);
-      const bad: Listing = {
-        ...input.listing,
-        ...incomplete,
-        workbooks: workbooks.filter((_each, at) => at !== lostAt),
-      };
+      const rest = workbooks.toSpliced(lostAt, lostAt < 0 ? 0 : 1);
+      const bad: Listing = { ...input.listing, [incomplete]: false, workbooks: rest };
       const others = new Set(repositories.map((each) => each.id).filter((each) => each !== id));
-      const ofOthers = (actions: readonly Action[]): Map<string, string> =>
-        new Map(
-          actions
-            .filter(({ target }) => others.has(target.repositoryId))
-            .map(({ kind, reason, path, fingerprint, target }) => [
-              targetKey(target),
-              [kind, reason, path, fingerprint].join(' '),
-            ]),
-        );
+      const ofOthers = (actions: readonly Action[]): Map<string, string> => {
+        const theirs = actions.filter(({ target }) => others.has(target.repositoryId));
+        const shown = ({ kind, reason, path, fingerprint }: Action): string =>
+          [kind, reason, path, fingerprint].join(' ');
+        return new Map(theirs.map((action) => [targetKey(action.target), shown(action)]));
+      };
       const withBad = makePlan({ ...input, listing: bad });
       const [found, expected] = [ofOthers(withBad), ofOthers(plan)];
       // An incomplete list retires nothing: a target that the complete list retires may only wait or be requested.
@@ -461,9 +436,8 @@ describe('in any history of a service', () => {
       // One pass more than retiring takes, so that retired trees make room; a cycle of names takes two.
       // The first pass is a full check: a list may have lied while a tree was published, so that later lists show no change.
       const recovery = Array.from({ length: RETIRE_AFTER + 2 }, () => HEALTHY);
-      const { after } = life([{ ...HEALTHY, clockMs: 3 * POLICY.fullCheckMs }, ...recovery], sick.after).at(
-        -1,
-      ) as Pass;
+      const first = { ...HEALTHY, clockMs: 3 * POLICY.fullCheckMs };
+      const { after } = life([first, ...recovery], sick.after).at(-1) as Pass;
       // If a repository no longer gives any contents, nothing proves that its branches are gone: they stay.
       const isEmptied = (id: string): boolean => after.truth.get(id)?.branches.size === 0;
       const found = [...after.trees.values()].flatMap(({ facts, contents }) =>

@@ -33,11 +33,9 @@ const rowPerBranch = fc.uniqueArray(someRow, { selector: ({ path, branch }) => `
 /** A service that lists each workbook once, with its latest version's branch. */
 const rowPerWorkbook = fc.uniqueArray(someRow, { selector: ({ path }) => path });
 
-function fingerprintDigest(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  borrowed: readonly string[] = [],
-): string {
+type Rows = readonly WorkbookRow[];
+
+function fingerprintDigest(rows: Rows, branch: string, borrowed: readonly string[] = []): string {
   return targetDigest(groupRows(rows), branch, borrowed);
 }
 
@@ -50,22 +48,6 @@ describe('the digest of a branch', () => {
         expect(fingerprintDigest([...turned, ...rows], branch, [...borrowed].reverse())).toBe(digest);
       }),
     );
-  });
-
-  it.each([
-    ['version', { versionId: 'v2' }],
-    ['path', { path: 'other.xlsx' }],
-    ['branch', { branch: 'dev' }],
-  ])('changes with the %s of a row', (_what, change) => {
-    const before = [row({ path: 'a.xlsx' }), row({ path: 'b.xlsx' })];
-    const after = [row({ path: 'a.xlsx' }), row({ path: 'b.xlsx', ...change })];
-    expect(fingerprintDigest(after, 'main')).not.toBe(fingerprintDigest(before, 'main'));
-  });
-
-  it('changes when a workbook comes or goes', () => {
-    const [a, b] = [row({ path: 'a' }), row({ path: 'b' })];
-    const digests = [[], [a], [a, b], [b]].map((rows) => fingerprintDigest(rows, 'main'));
-    expect(new Set(digests).size).toBe(4);
   });
 
   it.each([
@@ -86,8 +68,7 @@ describe('the digest of a branch', () => {
     expect(fingerprintDigest([row({ path: 'x","v1"]\n["y' })], 'main')).not.toBe(two);
   });
 
-  it('is the digest of an empty list if the branch has no rows', () => {
-    expect(fingerprintDigest([row({ branch: 'dev' })], 'main')).toBe(fingerprintDigest([], 'main'));
+  it('has 64 hexadecimal digits, even without rows', () => {
     expect(fingerprintDigest([], 'main')).toMatch(/^[0-9a-f]{64}$/);
   });
 
@@ -130,23 +111,14 @@ describe('the fingerprint of a published tree', () => {
     expect(borrowed).toEqual(['another', 'held']);
   });
 
-  it('borrows nothing if every branch has its own rows', () => {
-    fc.assert(
-      fc.property(rowPerBranch, someBranch, (rows, branch) => {
-        const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
-        expect(fingerprintOfTree(rows, branch, filesAt(own)).borrowed).toEqual([]);
-      }),
-    );
-  });
-
-  it('ignores changes on other branches if every branch has its own rows', () => {
+  it('borrows nothing, and ignores changes on other branches, if every branch has its own rows', () => {
     fc.assert(
       fc.property(rowPerBranch, someBranch, fc.nat(), (rows, branch, at) => {
         const others = rows.filter((each) => each.branch !== branch);
-        fc.pre(others.length > 0);
-        const hit = others[at % others.length];
         const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
         const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(own));
+        expect(borrowed).toEqual([]);
+        const hit = others[at % others.length];
         const changed = rows.map((each) => (each === hit ? { ...each, versionId: 'newer' } : each));
         expect(fingerprintDigest(changed, branch, borrowed)).toBe(digest);
       }),
@@ -154,26 +126,19 @@ describe('the fingerprint of a published tree', () => {
   });
 
   it('changes with a new version on any branch if each workbook is listed once', () => {
+    const choices = fc.record({ branch: someBranch, at: someBranch, files: somePaths, pick: fc.nat() });
     fc.assert(
-      fc.property(
-        rowPerWorkbook,
-        someBranch,
-        someBranch,
-        somePaths,
-        fc.nat(),
-        (rows, branch, at, files, pick) => {
-          fc.pre(rows.length > 0);
-          const own = rows.filter((each) => each.branch === branch).map(({ path }) => path);
-          const holds = new Set([...files, ...own]);
-          const hit = rows[pick % rows.length];
-          const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(holds));
-          const changed = rows.map((each) =>
-            each === hit ? { ...each, branch: at, versionId: 'newer' } : each,
-          );
-          const isAffected = hit !== undefined && (holds.has(hit.path) || at === branch);
-          expect(fingerprintDigest(changed, branch, borrowed) !== digest).toBe(isAffected);
-        },
-      ),
+      fc.property(rowPerWorkbook, choices, (rows, { branch, at, files, pick }) => {
+        fc.pre(rows.length > 0);
+        const own = rows.filter((each) => each.branch === branch).map(({ path }) => path);
+        const holds = new Set([...files, ...own]);
+        const hit = rows[pick % rows.length];
+        const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(holds));
+        const newer = { branch: at, versionId: 'newer' };
+        const changed = rows.map((each) => (each === hit ? { ...each, ...newer } : each));
+        const isAffected = hit !== undefined && (holds.has(hit.path) || at === branch);
+        expect(fingerprintDigest(changed, branch, borrowed) !== digest).toBe(isAffected);
+      }),
     );
   });
 });
@@ -199,17 +164,14 @@ describe('the rows for the files of the contents', () => {
 
 describe('the check that the service has finished with a branch', () => {
   it.each([
-    [
-      true,
-      ['success', 'Success', 'succeeded', 'done', 'completed', 'finished', 'failure', 'failed', 'error'],
-    ],
-    [true, [null]],
+    [true, ['success', 'Success', 'succeeded', 'done', 'completed', 'finished']],
+    [true, ['failure', 'failed', 'error', null]],
     [false, ['processing', 'pending', 'queued', 'running', '', 'incomplete', 'unfinished', 'not done']],
   ])('is %j for any of the states %j', (settled, states) => {
-    for (const versionStatus of states)
-      expect(isSettled(groupRows([row(), row({ versionStatus })]), 'main'), String(versionStatus)).toBe(
-        settled,
-      );
+    for (const versionStatus of states) {
+      const rows = groupRows([row(), row({ versionStatus })]);
+      expect(isSettled(rows, 'main'), String(versionStatus)).toBe(settled);
+    }
   });
 
   it('uses the counter too', () => {
@@ -255,11 +217,6 @@ function rowsWith(...others: readonly WorkbookRow[]): WorkbookRow[] {
 describe('the workbooks that are pulled one by one', () => {
   it.each([
     ['one that has a new version', rowsWith(row({ path: 'b.xlsx', versionId: 'v2' })), ['b.xlsx']],
-    [
-      'several that have new versions',
-      rowsWith(row({ path: 'a.xlsx', versionId: 'v2' }), row({ path: 'b.xlsx', versionId: 'v2' })),
-      ['a.xlsx', 'b.xlsx'],
-    ],
     ['a new one in an existing folder', rowsWith(row({ path: 'x/d.xlsx' })), ['x/d.xlsx']],
     ['a new one at the top', rowsWith(row({ path: 'd.xlsx' })), ['d.xlsx']],
     [
@@ -286,10 +243,7 @@ describe('the workbooks that are pulled one by one', () => {
     ['one is listed and deleted', [...ROWS, row({ path: 'a.xlsx', action: 'delete' })]],
     ['one has no time', rowsWith(row({ path: 'a.xlsx', versionId: 'v2', createdAt: null }))],
     ['a new one is in a new folder that differs in case only', rowsWith(row({ path: 'X/d.xlsx' }))],
-    [
-      'a new one is in a folder of the name of another new one',
-      [...ROWS, row({ path: 'y' }), row({ path: 'y/d.xlsx' })],
-    ],
+    ['a new one is in a folder named like another', [...ROWS, row({ path: 'y' }), row({ path: 'y/d.xlsx' })]],
     ['a new one has the name of a folder', rowsWith(row({ path: 'x' }))],
     ['a new one has a name that differs in case only', rowsWith(row({ path: 'A.XLSX' }))],
     ['a new one lies below a file', rowsWith(row({ path: 'a.xlsx/d.xlsx' }))],

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { nextRecord, type RecordStep } from '../../../../src/mirror/plan/next-record.ts';
+import { nextRecord } from '../../../../src/mirror/plan/next-record.ts';
 import { emptyRecord, type Outcome, type TargetRecord } from '../../../../src/mirror/plan/record.ts';
 import type { Database } from '../../../../src/mirror/state/database.ts';
 import { State, type StoredPass } from '../../../../src/mirror/state/state.ts';
@@ -13,12 +13,16 @@ const SILENT = { onFailed: () => {}, onRecovered: () => {} };
 
 /** A store on disk that fails after some writes. */
 class Disk {
-  readonly #namespaces = { targets: new Map<string, string>(), service: new Map<string, string>() };
-  #writesLeft = Number.POSITIVE_INFINITY;
+  readonly #namespaces = new Map<string, Map<string, string>>();
+  writesLeft = Number.POSITIVE_INFINITY;
   readonly #database: Database = {
     read: async (namespace, key) => this.#in(namespace).get(key),
     write: async (namespace, entries) => {
-      for (const [key, value] of entries) this.#write(() => this.#in(namespace).set(key, value));
+      for (const [key, value] of entries) {
+        if (this.writesLeft === 0) throw new Error('no more writes');
+        this.writesLeft -= 1;
+        this.#in(namespace).set(key, value);
+      }
     },
     remove: async () => {},
     close: async () => {},
@@ -32,26 +36,14 @@ class Disk {
     return new State(this.#database, SILENT, 'directory', null);
   }
 
+  lose(what: 'service' | 'targets'): void {
+    this.#in(`directory-${what}`).clear();
+  }
+
   #in(namespace: string): Map<string, string> {
-    return namespace === 'directory-targets' ? this.#namespaces.targets : this.#namespaces.service;
-  }
-
-  failAfter(writes: number): void {
-    this.#writesLeft = writes;
-  }
-
-  losePass(): void {
-    this.#namespaces.service.clear();
-  }
-
-  loseRecords(): void {
-    this.#namespaces.targets.clear();
-  }
-
-  #write(work: () => void): void {
-    if (this.#writesLeft === 0) throw new Error('no more writes');
-    this.#writesLeft -= 1;
-    work();
+    const entries = this.#namespaces.get(namespace) ?? new Map<string, string>();
+    this.#namespaces.set(namespace, entries);
+    return entries;
   }
 }
 
@@ -70,22 +62,12 @@ const STEPS: Readonly<Record<Exclude<Happening, 'unfinished'>, readonly [string,
 const TREE = published(undefined, { publishedAtMs: 5 });
 const VERIFY: ReadonlySet<Happening> = new Set(['kept', 'absent', 'pulled']);
 
-function recordAfter(
-  before: TargetRecord,
-  happening: Exclude<Happening, 'unfinished'>,
-  listedAtMs: number,
-): TargetRecord {
+function recordAfter(before: TargetRecord, happening: keyof typeof STEPS, listedAtMs: number): TargetRecord {
   const [kind, reason, outcome] = STEPS[happening];
-  const step: RecordStep = {
-    action: { kind, reason, path: 'Accounting/main', published: TREE, fingerprint: null },
-    outcome,
-    tree: null,
-    listedAtMs,
-    // A cache may give an old listing.
-    nowMs: NOW_MS + HOUR_MS,
-    random: 0.5,
-  };
-  return nextRecord(before, step);
+  const action = { kind, reason, path: 'Accounting/main', published: TREE, fingerprint: null };
+  // A cache may give an old listing.
+  const nowMs = NOW_MS + HOUR_MS;
+  return nextRecord(before, { action, outcome, tree: null, listedAtMs, nowMs, random: 0.5 });
 }
 
 const TARGETS = Array.from({ length: 5 }, (_, index) => target(`branch-${index}`));
@@ -108,22 +90,20 @@ async function pass(
   for (const record of next.filter(isPull)) await store.saveRecords([record]);
   const kept = KEYS.filter((_, index) => ['kept', 'absent'].includes(happenings[index] ?? 'kept'));
   const ended = endsWell ? { listedAtMs, targets: new Set(kept) } : null;
-  await store.savePass(passNote(), ended);
+  await store.savePass(NOTE, ended);
 }
 
-function passNote(): Omit<StoredPass, 'listedAtMs'> {
-  return {
-    trigger: 'schedule',
-    startedAtMs: 1,
-    finishedAtMs: 2,
-    summary: null,
-    failure: null,
-    selection: null,
-    publishesWhole: true,
-    isWhole: true,
-    problems: [],
-  };
-}
+const NOTE: Omit<StoredPass, 'listedAtMs'> = {
+  trigger: 'schedule',
+  startedAtMs: 1,
+  finishedAtMs: 2,
+  summary: null,
+  failure: null,
+  selection: null,
+  publishesWhole: true,
+  isWhole: true,
+  problems: [],
+};
 
 /** When each target was verified, as another process reads it. */
 async function verifiedTimes(disk: Disk): Promise<(number | null)[]> {
@@ -190,7 +170,7 @@ class Comparison {
 
   /** A pass that failed before it had a listing. */
   async failAtOnce(): Promise<void> {
-    await this.#store.savePass(passNote(), null);
+    await this.#store.savePass(NOTE, null);
     const shown = await verifiedTimes(this.#disk);
     // A process that read the last pass saves it again.
     if (!this.#isPassLost) expect(shown).toEqual(this.#model);
@@ -201,9 +181,9 @@ class Comparison {
     const isVerified = happenings.map((each) => VERIFY.has(each));
     for (const [index, is] of isVerified.entries())
       if (is) this.#truth[index] = Math.max(this.#truth[index] ?? 0, listedAtMs);
-    this.#disk.failAfter(typeof end === 'number' ? end : Number.POSITIVE_INFINITY);
+    this.#disk.writesLeft = typeof end === 'number' ? end : Number.POSITIVE_INFINITY;
     await pass(this.#store, happenings, { listedAtMs, endsWell: end !== 'fails' });
-    this.#disk.failAfter(Number.POSITIVE_INFINITY);
+    this.#disk.writesLeft = Number.POSITIVE_INFINITY;
     this.#lose(end);
     const shown = await verifiedTimes(this.#disk);
     const written = this.#model.map((before, index) => (isVerified[index] === true ? listedAtMs : before));
@@ -216,8 +196,8 @@ class Comparison {
 
   #lose(end: string | number): void {
     this.#isPassLost = end === 'pass lost';
-    if (this.#isPassLost) this.#disk.losePass();
-    if (end === 'records lost') this.#disk.loseRecords();
+    if (this.#isPassLost) this.#disk.lose('service');
+    if (end === 'records lost') this.#disk.lose('targets');
     if (end === 'restart' || typeof end === 'number') this.#store = this.#disk.open();
   }
 }

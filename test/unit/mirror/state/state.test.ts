@@ -78,9 +78,7 @@ const PASS: StoredPass = {
   startedAtMs: 1,
   finishedAtMs: 2,
   listedAtMs: null,
-  summary: {
-    ...passFinished({ targets: 1, pulled: 1, changed: 1, downloadedBytes: 5, changedFiles: 1 }),
-  },
+  summary: passFinished({ targets: 1, pulled: 1, changed: 1, downloadedBytes: 5, changedFiles: 1 }),
   failure: null,
   selection: { repositories: 1, selected: 1, unmatched: [] },
   publishesWhole: false,
@@ -99,17 +97,19 @@ describe('the state cache', () => {
   });
 
   it('keeps records when closed and reopened', async () => {
+    const failures = { '["a","main"]': { versionId: 'v1', count: 2 } };
+    const installation = { baseUrl: 'https://s/api', referenceForm: 'name' } as const;
     const before = await opened();
     await before.saveRecords(RECORDS);
     await before.savePass(PASS, null);
-    await before.save('reported-failures', { '["a","main"]': { versionId: 'v1', count: 2 } });
-    await before.save('installation', { baseUrl: 'https://s/api', referenceForm: 'name' });
+    await before.save('reported-failures', failures);
+    await before.save('installation', installation);
     await closed(before);
     const state = await opened();
     expect(await state.records()).toEqual(recordMap(...RECORDS));
     expect(await state.lastPass()).toEqual(PASS);
-    expect(await state.read('reported-failures')).toEqual({ '["a","main"]': { versionId: 'v1', count: 2 } });
-    expect(await state.read('installation')).toEqual({ baseUrl: 'https://s/api', referenceForm: 'name' });
+    expect(await state.read('reported-failures')).toEqual(failures);
+    expect(await state.read('installation')).toEqual(installation);
   });
 
   it.each(['verifiedAtMs', 'missingPasses', 'failure', 'decisions'] as const)(
@@ -261,9 +261,8 @@ describe('a pass that keeps its targets', () => {
   async function savePassAt(state: State, listedAtMs: number): Promise<void> {
     const decisions = [{ kind: 'keep', reason: 'unchanged', result: 'kept', firstAtMs: NOW_MS }];
     await state.records();
-    await state.saveRecords(
-      targets.map((each) => record({ target: each, verifiedAtMs: listedAtMs, decisions })),
-    );
+    const fields = { verifiedAtMs: listedAtMs, decisions };
+    await state.saveRecords(targets.map((each) => record({ target: each, ...fields })));
     await state.savePass(PASS, { listedAtMs, targets: new Set(targets.map(targetKey)) });
   }
 
@@ -314,9 +313,7 @@ describe('a pass that keeps its targets', () => {
       const follows = `{"epoch":"e","pass":3,"verifies":true},"publishedAtMs":5`;
       database.exec(`UPDATE kv SET value = replace(value, '"follows":true', '"follows":${follows}')`);
       database.exec(`UPDATE kv SET value = replace(value, '"listedAtMs":${NOW_MS},', '')`);
-      database.exec(
-        `UPDATE kv SET value = replace(value, '"firstAtMs"', '"lastAtMs":9,"times":3,"firstAtMs"')`,
-      );
+      database.exec(`UPDATE kv SET value = replace(value, '"firstAtMs"', '"times":3,"firstAtMs"')`);
     });
     const next = await opened();
     expect(await verifiedTimes(next)).toEqual(new Set([NOW_MS]));
@@ -332,10 +329,9 @@ describe('the state cache next to its writer', () => {
     await writer.saveRecords([record()]);
     const reader = await opened({ readOnly: true });
     expect((await reader.records()).size).toBe(1);
-    await writer.saveRecords([record({ missingPasses: 1 }), record({ target: target('dev') })]);
-    expect(await reader.records()).toEqual(
-      recordMap(record({ missingPasses: 1 }), record({ target: target('dev') })),
-    );
+    const later = [record({ missingPasses: 1 }), record({ target: target('dev') })];
+    await writer.saveRecords(later);
+    expect(await reader.records()).toEqual(recordMap(...later));
     expect(await reader.saveRecords([record()])).toBe(false);
   });
 

@@ -11,6 +11,7 @@ import {
 import { foldersWith } from '../../../../../src/lib/paths/file-name.ts';
 import { byCodeUnits, type ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { manifestFile } from '../../../../support/builders.ts';
+import { randomOf, shuffled } from '../../../../support/sweep.ts';
 
 function foundFile(file: ManifestFile, changed: Partial<ManifestFile> = {}): FoundEntry {
   const { path, sizeBytes, mode, mtimeMs, sha256 } = { ...file, ...changed };
@@ -36,13 +37,12 @@ const EXACT = exactly(FILES);
 const without = (...paths: string[]): FoundEntry[] => EXACT.filter((entry) => !paths.includes(entry.path));
 
 const missing = (path: string): Difference => ({ path, kind: 'missing' });
-const added = (path: string, entry: 'file' | 'folder' | 'link' = 'file'): Difference => ({
-  path,
-  kind: 'added',
-  entry,
-});
+type Added = Extract<Difference, { kind: 'added' }>['entry'];
+const added = (path: string, entry: Added = 'file'): Difference => ({ path, kind: 'added', entry });
 type Change = Extract<Difference, { kind: 'modified' }>['what'];
-const modified = (path: string, what: Change): Difference => ({ path, kind: 'modified', what });
+const modified = (path: string, ...what: Change): Difference => ({ path, kind: 'modified', what });
+const special = (path: string, kind: 'special' | 'link' = 'special'): FoundEntry => ({ kind, path });
+const unreadable = (path: string): FoundEntry & Difference => ({ kind: 'unreadable', path, problem: 'EIO' });
 const { sha256: _, ...NOT_READ } = foundFile(A);
 const OTHER_A = foundFile(A, { sizeBytes: A.sizeBytes + 1, mode: 0o600, mtimeMs: 1, sha256: 'x' });
 
@@ -56,37 +56,25 @@ const CASES: readonly (readonly [string, readonly FoundEntry[], readonly Differe
   ['a new empty folder', [...EXACT, folder('d/x')], [added('d/x', 'folder')]],
   ['new empty folders in each other', [...EXACT, folder('x'), folder('x/y')], [added('x/y', 'folder')]],
   ['a new folder with a file', [...EXACT, folder('x'), foundFile(manifestFile('x/y'))], [added('x/y')]],
-  ['a new link', [...EXACT, { kind: 'link', path: 'l' }], [added('l', 'link')]],
-  [
-    'several facts of a file',
-    [...without('a'), OTHER_A],
-    [modified('a', ['size', 'mode', 'mtime', 'bytes'])],
-  ],
-  [
-    'a pipe in place of a file',
-    [...without('a'), { kind: 'special', path: 'a' }],
-    [modified('a', ['not a file'])],
-  ],
-  ['an empty folder in place of a file', [...without('a'), folder('a')], [modified('a', ['not a file'])]],
+  ['a new link', [...EXACT, special('l', 'link')], [added('l', 'link')]],
+  ['several facts', [...without('a'), OTHER_A], [modified('a', 'size', 'mode', 'mtime', 'bytes')]],
+  ['a pipe in place of a file', [...without('a'), special('a')], [modified('a', 'not a file')]],
+  ['an empty folder in place of a file', [...without('a'), folder('a')], [modified('a', 'not a file')]],
   [
     'a folder with a file in place of a file',
     [...without('a'), folder('a'), foundFile(manifestFile('a/b'))],
-    [modified('a', ['not a file']), added('a/b')],
+    [modified('a', 'not a file'), added('a/b')],
   ],
   [
     'a link in place of a folder',
-    [...without('d/e', 'd/e/c'), { kind: 'link', path: 'd/e' }],
+    [...without('d/e', 'd/e/c'), special('d/e', 'link')],
     [added('d/e', 'link'), missing('d/e/c')],
   ],
-  [
-    'a file that cannot be read',
-    [...without('a'), { kind: 'unreadable', path: 'a', problem: 'EIO' }],
-    [{ path: 'a', kind: 'unreadable', problem: 'EIO' }],
-  ],
+  ['a file that cannot be read', [...without('a'), unreadable('a')], [unreadable('a')]],
   [
     'a folder that cannot be listed: its contents are not known to be missing',
-    [...without('d/e/c'), { kind: 'unreadable', path: 'd/e', problem: 'EACCES' }],
-    [{ path: 'd/e', kind: 'unreadable', problem: 'EACCES' }],
+    [...without('d/e/c'), unreadable('d/e')],
+    [unreadable('d/e')],
   ],
 ];
 
@@ -106,37 +94,29 @@ const paths = fc
 const FATES: readonly ((file: ManifestFile) => readonly [FoundEntry | null, Difference | null])[] = [
   (file) => [foundFile(file), null],
   (file) => [null, missing(file.path)],
-  (file) => [{ kind: 'link', path: file.path }, modified(file.path, ['not a file'])],
-  (file) => [foundFile(file, { sizeBytes: -1 }), modified(file.path, ['size'])],
-  (file) => [foundFile(file, { mode: -1 }), modified(file.path, ['mode'])],
-  (file) => [foundFile(file, { mtimeMs: -1 }), modified(file.path, ['mtime'])],
-  (file) => [foundFile(file, { sha256: '' }), modified(file.path, ['bytes'])],
+  (file) => [special(file.path, 'link'), modified(file.path, 'not a file')],
+  (file) => [foundFile(file, { sizeBytes: -1 }), modified(file.path, 'size')],
+  (file) => [foundFile(file, { mode: -1 }), modified(file.path, 'mode')],
+  (file) => [foundFile(file, { mtimeMs: -1 }), modified(file.path, 'mtime')],
+  (file) => [foundFile(file, { sha256: '' }), modified(file.path, 'bytes')],
   ADDED,
 ];
 const fate = fc.constantFrom(...FATES);
 
 describe('differencesOf, for any tree', () => {
   it('finds just the change of each file, in order, for any order of the walk', () => {
+    const fates = fc.array(fate, { minLength: 20, maxLength: 20 });
     fc.assert(
-      fc.property(
-        paths,
-        fc.array(fate, { minLength: 20, maxLength: 20 }),
-        fc.infiniteStream(fc.nat()),
-        (all, fates, random) => {
-          const done = all.map((each, index) => ({ file: manifestFile(each), of: fates[index] ?? ADDED }));
-          const listed = done.flatMap(({ file, of }) => (of === ADDED ? [] : [file]));
-          const outcomes = done.map(({ file, of }) => of(file));
-          const there = outcomes.flatMap(([entry]) => (entry === null ? [] : [entry]));
-          const found = [...[...foldersWith(there.map((entry) => entry.path))].map(folder), ...there];
-          const shuffled = found
-            .map((entry) => [random.next().value, entry] as const)
-            .sort(([a], [b]) => a - b)
-            .map(([, entry]) => entry);
-          const expected = outcomes.flatMap(([, difference]) => (difference === null ? [] : [difference]));
-          expected.sort((a, b) => byCodeUnits(a.path, b.path));
-          expect(differencesOf(listed, shuffled)).toStrictEqual(expected);
-        },
-      ),
+      fc.property(paths, fates, fc.nat(), (all, chosen, seed) => {
+        const done = all.map((each, index) => ({ file: manifestFile(each), of: chosen[index] ?? ADDED }));
+        const listed = done.flatMap(({ file, of }) => (of === ADDED ? [] : [file]));
+        const outcomes = done.map(({ file, of }) => of(file));
+        const there = outcomes.flatMap(([entry]) => (entry === null ? [] : [entry]));
+        const found = [...[...foldersWith(there.map((entry) => entry.path))].map(folder), ...there];
+        const expected = outcomes.flatMap(([, difference]) => (difference === null ? [] : [difference]));
+        expected.sort((a, b) => byCodeUnits(a.path, b.path));
+        expect(differencesOf(listed, shuffled(found, randomOf(seed)))).toStrictEqual(expected);
+      }),
     );
   });
 
@@ -151,7 +131,6 @@ describe('differencesOf, for any tree', () => {
 
 describe('foreignIn', () => {
   const files = [manifestFile('Q1/a.xlsx')];
-  const unreadable = (path: string): Difference => ({ kind: 'unreadable', path, problem: 'EACCES' });
 
   it('has added files, even next to a file that cannot be read', () => {
     expect(foreignIn([added('b.xlsx'), unreadable('Q1/a.xlsx')], files)).toEqual(['b.xlsx']);
