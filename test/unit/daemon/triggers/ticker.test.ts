@@ -86,8 +86,6 @@ function ticksWithin(schedule: string, timezone: string, from: string, hours: nu
 describe('when the clocks change', () => {
   it.each([
     ['not at all on the day that skips its hour', 'Europe/Berlin', 2, '2026-03-28T22:00', 36, '30T00:30'],
-    ['not at all on the day that skips its hour', 'America/New_York', 2, '2026-03-08T04:00', 36, '09T06:30'],
-    ['once on the day that has its hour twice', 'Europe/Berlin', 2, '2026-10-24T22:00', 20, '25T01:30'],
     ['once on the day that has its hour twice', 'America/New_York', 1, '2026-11-01T04:00', 20, '01T05:30'],
   ])('a daily schedule occurs %s: %s', (_when, zone, hour, from, hours, time) => {
     for (const expression of [`30 ${hour} * * *`, `0 30 ${hour} * * *`]) {
@@ -96,29 +94,12 @@ describe('when the clocks change', () => {
     }
   });
 
-  const EVEN = '*/30 * * * *';
-  const OF_HOURS = '*/30 0-8 * * *';
   it.each([
-    ['continues evenly in spring', 'Europe/Berlin', EVEN, '03-28T23:59', '00:00 00:30 01:00 01:30 02:00'],
-    ['continues evenly in spring', 'America/New_York', EVEN, '03-08T05:59', '06:00 06:30 07:00 07:30 08:00'],
-    ['continues evenly in autumn', 'Europe/Berlin', EVEN, '10-24T23:59', '00:00 00:30 01:00 01:30 02:00'],
-    ['continues evenly in autumn', 'America/New_York', EVEN, '11-01T04:59', '05:00 05:30 06:00 06:30 07:00'],
-    [
-      'of some hours skips one of two in autumn',
-      'Europe/Berlin',
-      OF_HOURS,
-      '10-24T23:29',
-      '23:30 01:00 01:30',
-    ],
-    [
-      'of some hours skips one of two in autumn',
-      'America/New_York',
-      OF_HOURS,
-      '11-01T04:59',
-      '05:00 05:30 07:00',
-    ],
-  ])('a schedule %s: %s', (_what, zone, expression, from, times) => {
-    const ticks = ticksWithin(expression, zone, `2026-${from}:59Z`, 2.1);
+    ['* in spring', 'Europe/Berlin', '03-28T23:59', '00:00 00:30 01:00 01:30 02:00'],
+    ['* in autumn', 'America/New_York', '11-01T04:59', '05:00 05:30 06:00 06:30 07:00'],
+    ['0-8 in autumn, which skips one of two', 'Europe/Berlin', '10-24T23:29', '23:30 01:00 01:30'],
+  ])('a schedule runs at the hours %s: %s', (hours, zone, from, times) => {
+    const ticks = ticksWithin(`*/30 ${hours.split(' ')[0]} * * *`, zone, `2026-${from}:59Z`, 2.1);
     expect(ticks.map((tick) => tick.slice(11, 16)).join(' ')).toBe(times);
   });
 

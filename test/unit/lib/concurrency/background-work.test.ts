@@ -2,18 +2,14 @@ import { setImmediate as turn } from 'node:timers/promises';
 
 import { expect, it } from 'vitest';
 
-import {
-  type BackgroundWork,
-  createBackgroundWork,
-  type Ending,
-} from '../../../../src/lib/concurrency/background-work.ts';
+import { createBackgroundWork, type Ending } from '../../../../src/lib/concurrency/background-work.ts';
 
 /** Work whose rounds a test ends. */
 function workshop() {
   const rounds: PromiseWithResolvers<void>[] = [];
   const errors: unknown[] = [];
   const endings: Ending[] = [];
-  const work: BackgroundWork = createBackgroundWork(
+  const work = createBackgroundWork(
     (ending) => {
       endings.push(ending);
       const round = Promise.withResolvers<void>();

@@ -59,10 +59,10 @@ describe('the reach of locks on a mount', () => {
 });
 
 describe('config check', () => {
-  const shown = (fileSystem: string, options: string, sharing: 'standby' | 'shard' | null): string[] =>
-    locksFindings('/srv/m', reachOf(fileSystem, options), sharing).map(
-      ({ verdict, finding }) => `${verdict}: ${finding}`,
-    );
+  const shown = (fileSystem: string, options: string, sharing: 'standby' | 'shard' | null): string[] => {
+    const findings = locksFindings('/srv/m', reachOf(fileSystem, options), sharing);
+    return findings.map(({ verdict, finding }) => `${verdict}: ${finding}`);
+  };
 
   it.each([
     ['ext4', '', 'ok: /srv/m is on ext4, a file system of this machine alone'],

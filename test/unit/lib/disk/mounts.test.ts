@@ -28,9 +28,8 @@ describe('a table of mounts', () => {
       ['/mnt/with space\\', 'xfs'],
       ['/srv/mirrors', 'tmpfs'],
     ]);
-    expect([...(mounts[1]?.options ?? [])]).toEqual(
-      expect.arrayContaining(['relatime', 'vers=4.2', 'local_lock=none']),
-    );
+    for (const option of ['relatime', 'vers=4.2', 'local_lock=none'])
+      expect(mounts[1]?.options).toContain(option);
   });
 
   it('names the nearest mount around a path', () => {

@@ -1,14 +1,13 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { afterAll, describe, expect, it } from 'vitest';
 
 import { sourceLines } from '../../../../src/lib/errors/source-lines.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
-const folder = mkdtempSync(join(tmpdir(), 'workbook-mirror-maps-'));
-afterAll(() => rmSync(folder, { recursive: true }));
+const folder = await temporaryFolder(afterAll);
 
 /** The name of a call in a file of the folder. @param map the source map next to the file */
 function callIn(file: string, map?: string): string {
@@ -27,9 +26,7 @@ describe('lines of the sources', () => {
   });
 
   it('are omitted without a map', () => {
-    const calls = [callIn('none.js'), callIn('torn.js', '{"version":3,'), callIn('other.js', '[]')].join(
-      '\n',
-    );
-    expect(sourceLines(calls)).toBe(calls);
+    for (const call of [callIn('none.js'), callIn('torn.js', '{"version":3,'), callIn('other.js', '[]')])
+      expect(sourceLines(call)).toBe(call);
   });
 });

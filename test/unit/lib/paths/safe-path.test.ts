@@ -43,7 +43,6 @@ function isSafe(segment: string): boolean {
 describe('a segment below mirror/', () => {
   it.each([
     ['main', 'main'],
-    ['feature/x', 'feature%2Fx'],
     ['a/b/c', 'a%2Fb%2Fc'],
     ['', '%empty'],
     ['.', '%2E'],
@@ -70,8 +69,7 @@ describe('a segment below mirror/', () => {
     ['nul.', 'nul%2E'],
     ['nul.a.', '%6Eul.a%2E'],
     ['Übersicht', 'Übersicht'],
-    ['表', '表'],
-    ['😀', '😀'],
+    ['表😀', '表😀'],
     ['\ud800', '%uD800'],
     ['x\udc00y', 'x%uDC00y'],
   ])('%j becomes %j', (text, segment) => {
@@ -94,13 +92,8 @@ describe('a segment below mirror/', () => {
   });
 
   it('is a different one for every text', () => {
-    fc.assert(
-      fc.property(
-        anyText,
-        anyText,
-        (one, other) => one === other || encodeSegment(one) !== encodeSegment(other),
-      ),
-    );
+    const differ = (one: string, other: string): boolean => encodeSegment(one) !== encodeSegment(other);
+    fc.assert(fc.property(anyText, anyText, (one, other) => one === other || differ(one, other)));
   });
 
   it('never equals the encoding of another text: encoding twice changes every encoded text', () => {

@@ -1,14 +1,9 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  beginningOf,
-  counted,
-  oneLine,
-  roughDuration,
-  roughSize,
-  utcTime,
-} from '../../../../src/lib/text/humanize.ts';
+import * as humanize from '../../../../src/lib/text/humanize.ts';
+
+const { beginningOf, counted, oneLine, roughDuration, roughSize, utcTime } = humanize;
 
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });
@@ -52,10 +47,11 @@ describe('words for a person', () => {
     [-5, '0 ms'],
     [0, '0 ms'],
     [999, '999 ms'],
+    [1000, '1.0 s'],
     [1400, '1.4 s'],
     [10_000, '10 s'],
-    [119_000, '119 s'],
-    [180_000, '3 min'],
+    [119_999, '120 s'],
+    [120_000, '2 min'],
     [7_199_000, '120 min'],
     [7_200_000, '2 h'],
     [172_800_000, '2 days'],
@@ -64,12 +60,8 @@ describe('words for a person', () => {
     expect(roughDuration(durationMs)).toBe(text);
   });
 
-  it.each([
-    [0, '0 files'],
-    [1, '1 file'],
-    [2, '2 files'],
-  ])('%i is counted as %s', (count, text) => {
-    expect(counted(count, 'file')).toBe(text);
+  it('count things', () => {
+    expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
   });
 
   it('give times in UTC, to the second', () => {

@@ -17,9 +17,8 @@ function called(
 
 describe('a command that the program names', () => {
   it('has no settings if the settings file of the machine has them all', () => {
-    rememberInvocation(
-      called({ configFile: '/etc/workbook-mirror/config.yaml', settings: { directory: '/m' } }),
-    );
+    const configFile = '/etc/workbook-mirror/config.yaml';
+    rememberInvocation(called({ configFile, settings: { directory: '/m' } }));
     expect(ownCommand('status')).toBe('workbook-mirror status');
     expect(ownCommand('approve', "O'Neil/$(main)")).toBe(`workbook-mirror approve 'O'\\''Neil/$(main)'`);
     expect(ownCommand('history restore', '-x/main')).toBe("workbook-mirror history restore -- '-x/main'");
@@ -45,9 +44,7 @@ describe('a command that the program names', () => {
   it('repeats a directory from the environment', () => {
     const sources = { directory: { kind: 'environment', detail: 'X' } } as const;
     rememberInvocation(called({ settings: { directory: '/m' }, sources }));
-    expect(ownCommand('verify --repair', 'a/main')).toBe(
-      "workbook-mirror verify --repair --directory /m 'a/main'",
-    );
+    expect(ownCommand('verify --repair', 'a')).toBe("workbook-mirror verify --repair --directory /m 'a'");
   });
 
   it('uses npx if npm started the program', () => {

@@ -55,10 +55,7 @@ describe('the wait of refused keys', () => {
 describe('a keyring', () => {
   const url = new URL('https://h/api/repos');
 
-  function keyring(
-    keys: readonly string[],
-    keyMemory: KeyMemory = {},
-  ): { ring: Keyring; events: KeyEvent[] } {
+  function keyring(keys: readonly string[], keyMemory: KeyMemory = {}) {
     const events: KeyEvent[] = [];
     const ring = new Keyring({
       keys: (generation) => (generation === 'current' ? keys : []),
