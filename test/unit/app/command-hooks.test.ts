@@ -5,7 +5,9 @@ import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { SettingsError } from '../../../src/config/problems.ts';
 import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
+import { toldTree } from '../../../src/app/published-changes.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
+import { published, repository } from '../../support/builders.ts';
 
 interface Sources {
   readonly text?: string;
@@ -34,12 +36,9 @@ function problemsOf(sources: Sources): string[] {
 
 describe('a command', () => {
   it('is a list in the file, and a path in it starts at the folder of the file', () => {
-    expect(hooksOf({ text: 'hooks: {afterPublish: [./notify, "two words", 3]}' }).afterPublish).toEqual([
-      '/etc/mirror/notify',
-      'two words',
-      '3',
-    ]);
-    expect(hooksOf({ text: 'hooks: {afterPublish: [notify]}' }).afterPublish).toEqual(['notify']);
+    const commandOf = (list: string) => hooksOf({ text: `hooks: {afterPublish: [${list}]}` }).afterPublish;
+    expect(commandOf('./notify, "two words", 3')).toEqual(['/etc/mirror/notify', 'two words', '3']);
+    expect(commandOf('notify')).toEqual(['notify']);
   });
 
   it('is a JSON list or one word in a variable and in a flag', () => {
@@ -123,21 +122,10 @@ describe('the environment of a command', () => {
   });
 
   it('holds no NUL, with which the command could not start', () => {
-    const tree = {
-      repository: 'A\0B',
-      repositoryId: 'id',
-      branch: 'main',
-      publishedAtMs: 1,
-      fingerprint: null,
-    };
-    const own = {
-      MIRROR_HOOK: 'afterPublish',
-      MIRROR_EVENT: 'published',
-      MIRROR_FINGERPRINT: '',
-      MIRROR_PREVIOUS_FINGERPRINT: '',
-      MIRROR_CHANGES: 'known',
-    } as const;
-    const environment = hookEnvironment({}, layoutOf('/m'), 'A/main', tree, own);
+    const tree = toldTree(published(repository({ fullName: 'A\0B' })));
+    const own = { MIRROR_HOOK: 'afterPublish', MIRROR_EVENT: 'published', MIRROR_CHANGES: 'known' } as const;
+    const fingerprints = { MIRROR_FINGERPRINT: '', MIRROR_PREVIOUS_FINGERPRINT: '' };
+    const environment = hookEnvironment({}, layoutOf('/m'), 'A/main', tree, { ...own, ...fingerprints });
     expect(environment).toMatchObject({ MIRROR_REPOSITORY: 'AB', MIRROR_TREE: '/m/mirror/A/main' });
   });
 });

@@ -8,12 +8,8 @@ describe('the changed files', () => {
     const said = { author: null, message: null, createdAt: null, action: null, parentId: null };
     const version = { id: 'w', versionId: 'v2', ...said };
     const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
-    const after = [
-      manifestFile('b', { sha256: 'other', workbook: version }),
-      manifestFile('c'),
-      manifestFile('d'),
-    ];
-    const changes = changedFiles(before, after);
+    const other = manifestFile('b', { sha256: 'other', workbook: version });
+    const changes = changedFiles(before, [other, manifestFile('c'), manifestFile('d')]);
     expect(changes).toEqual([
       { change: 'added', path: 'd' },
       { change: 'changed', path: 'b', version: 'v2' },

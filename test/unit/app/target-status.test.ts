@@ -21,13 +21,14 @@ import {
   selection,
   target,
 } from '../../support/builders.ts';
+import { heldTarget } from '../../support/report.ts';
 
-const POLICY: StatusPolicy = {
-  selection: selection(),
-  maxStalenessMs: 15 * MINUTE_MS,
-  fullCheckMs: 24 * HOUR_MS,
-};
+const LIMIT_MS = 15 * MINUTE_MS;
+const POLICY: StatusPolicy = { selection: selection(), maxStalenessMs: LIMIT_MS, fullCheckMs: 24 * HOUR_MS };
 const OLD_MS = NOW_MS - HOUR_MS;
+const OLD = { verifiedAtMs: OLD_MS };
+const LATELY = { verifiedAtMs: NOW_MS };
+const ABSENT = { absentSinceMs: OLD_MS };
 
 function statusOf(tree: Partial<Published> | null, remembered: Partial<TargetRecord> | null): TargetStatus {
   const trees = tree === null ? [] : [published(repository(), tree)];
@@ -43,57 +44,28 @@ describe('the state of a target', () => {
     ['published a moment ago', {}, null, 'fresh', false],
     [
       'recorded as verified for another tree, for example before a restored backup',
-      { verifiedAtMs: OLD_MS, publishedAtMs: OLD_MS },
-      { verifiedAtMs: NOW_MS, publishedAtMs: NOW_MS - MINUTE_MS },
+      { ...OLD, publishedAtMs: OLD_MS },
+      { ...LATELY, publishedAtMs: NOW_MS - MINUTE_MS },
       'stale',
       true,
     ],
-    [
-      'with a deletion on hold',
-      {},
-      {
-        held: {
-          subject: 'files',
-          deletions: 8,
-          of: 10,
-          digest: 'd',
-          sinceMs: OLD_MS,
-          nextLookAtMs: NOW_MS,
-          fingerprint: null,
-          first: [],
-        },
-      },
-      'held',
-      false,
-    ],
-    ['published at the limit of freshness', { verifiedAtMs: NOW_MS - 15 * MINUTE_MS }, null, 'fresh', false],
-    ['published longer ago', { verifiedAtMs: NOW_MS - 15 * MINUTE_MS - 1 }, null, 'stale', true],
-    [
-      'published long ago and verified since',
-      { verifiedAtMs: OLD_MS },
-      { verifiedAtMs: NOW_MS },
-      'fresh',
-      false,
-    ],
-    ['published since it was verified', {}, { verifiedAtMs: OLD_MS }, 'fresh', false],
+    ['with a deletion on hold', {}, { held: heldTarget().held }, 'held', false],
+    ['published at the limit of freshness', { verifiedAtMs: NOW_MS - LIMIT_MS }, null, 'fresh', false],
+    ['published longer ago', { verifiedAtMs: NOW_MS - LIMIT_MS - 1 }, null, 'stale', true],
+    ['published long ago and verified since', OLD, LATELY, 'fresh', false],
+    ['published since it was verified', {}, OLD, 'fresh', false],
     ['failing', {}, { failure: failure() }, 'failing', false],
-    ['failing for long', { verifiedAtMs: OLD_MS }, { failure: failure() }, 'failing', true],
+    ['failing for long', OLD, { failure: failure() }, 'failing', true],
     ['held on purpose at its last attempt', {}, { failure: failure({ action: 'hold' }) }, 'failing', false],
     ['in quarantine', {}, { failure: failure({ action: 'quarantine' }) }, 'quarantined', false],
     ['waiting for a person', {}, { failure: failure({ action: 'stall' }) }, 'stalled', false],
-    ['missing', { verifiedAtMs: OLD_MS }, { missingPasses: 1 }, 'missing', true],
+    ['missing', OLD, { missingPasses: 1 }, 'missing', true],
     ['failing and missing', {}, { missingPasses: 1, failure: failure() }, 'failing', false],
     ['never mirrored', null, {}, 'pending', true],
     ['never mirrored, as the service is not done', null, { processingSinceMs: OLD_MS }, 'pending', true],
     ['never mirrored, as it fails', null, { failure: failure() }, 'failing', true],
-    ['absent', null, { absentSinceMs: OLD_MS, verifiedAtMs: NOW_MS }, 'absent', false],
-    [
-      'absent at the last check, long ago',
-      null,
-      { absentSinceMs: OLD_MS, verifiedAtMs: OLD_MS },
-      'stale',
-      true,
-    ],
+    ['absent', null, { ...ABSENT, ...LATELY }, 'absent', false],
+    ['absent at the last check, long ago', null, { ...ABSENT, ...OLD }, 'stale', true],
   ])('%s', (_what, tree, remembered, state, isStale) => {
     expect(statusOf(tree, remembered)).toMatchObject({ state, isStale });
   });
@@ -106,10 +78,8 @@ describe('the state of a target', () => {
       expect(status).toMatchObject({ state: 'damaged', isStale: true });
       expect(whyNotWell(status)).toBe('damaged');
     }
-    expect(statusOf(tree, { drift, failure: failure() })).toMatchObject({
-      state: 'failing',
-      drift: { first: '.' },
-    });
+    const failing = statusOf(tree, { drift, failure: failure() });
+    expect(failing).toMatchObject({ state: 'failing', drift: { first: '.' } });
   });
 
   it('that seems to have been verified in the future is not fresh', () => {
@@ -118,47 +88,26 @@ describe('the state of a target', () => {
 
   it('left out by the settings is neither fresh nor stale', () => {
     const policy = { ...POLICY, selection: selection({ selects: allBut('main') }) };
-    const [status] = statusOfTargets(
-      [published()],
-      recordMap(record({ failure: failure() })),
-      policy,
-      NOW_MS,
-    );
+    const records = recordMap(record({ failure: failure() }));
+    const [status] = statusOfTargets([published()], records, policy, NOW_MS);
     expect(status?.state).toBe('unselected');
   });
 });
 
-describe('a target whose tree someone changed', () => {
+it('a target whose tree someone changed is drifted until the next full comparison', () => {
   const note = { added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
   const drift = { ...note, sinceMs: NOW_MS - MINUTE_MS, needsRepair: false };
-  const stateWith = (checkedAtMs: number): string | undefined =>
-    statusOfTargets(
-      [published(repository(), { path: 'Accounting/main' })],
-      recordMap(record({ verifiedAtMs: NOW_MS, checkedAtMs, drift })),
-      POLICY,
-      NOW_MS,
-    )[0]?.state;
-
-  it('is drifted until the next full comparison', () => {
-    expect(stateWith(NOW_MS - HOUR_MS)).toBe('drifted');
-    expect(stateWith(NOW_MS)).toBe('fresh');
-  });
+  expect(statusOf({}, { ...LATELY, checkedAtMs: OLD_MS, drift }).state).toBe('drifted');
+  expect(statusOf({}, { ...LATELY, checkedAtMs: NOW_MS, drift }).state).toBe('fresh');
 });
 
 describe('the report of a target', () => {
   it('has every field for a published target', () => {
     const wrong = failure();
-    const tree = {
-      fingerprint: 'digest',
-      fileCount: 3,
-      sizeBytes: 12,
-      verifiedAtMs: OLD_MS,
-      publishedAtMs: 7,
-    };
-    const remembered = { publishedAtMs: 7, verifiedAtMs: NOW_MS, checkedAtMs: NOW_MS - 1, failure: wrong };
-    expect(
-      statusOf({ ...tree, branch: 'feature/x' }, { ...remembered, target: target('feature/x') }),
-    ).toEqual({
+    const known = { fingerprint: 'digest', fileCount: 3, sizeBytes: 12, publishedAtMs: 7 };
+    const tree = { ...known, ...OLD, branch: 'feature/x' };
+    const remembered = { publishedAtMs: 7, ...LATELY, checkedAtMs: NOW_MS - 1, failure: wrong };
+    expect(statusOf(tree, { ...remembered, target: target('feature/x') })).toEqual({
       target: 'Accounting/feature%2Fx',
       repository: 'Accounting',
       branch: 'feature/x',
@@ -181,10 +130,10 @@ describe('the report of a target', () => {
   });
 
   it('has the known fields for an unpublished target', () => {
-    expect(statusOf(null, { failure: failure() })).toMatchObject({
-      target: 'Accounting/main',
+    expect(statusOf(null, { target: target('feature/x'), failure: failure() })).toMatchObject({
+      target: 'Accounting/feature%2Fx',
       repository: 'Accounting',
-      branch: 'main',
+      branch: 'feature/x',
       verifiedAtMs: null,
       changedAtMs: null,
       nextFullCheckAtMs: null,
@@ -195,10 +144,6 @@ describe('the report of a target', () => {
     });
   });
 
-  it('names an unpublished target by its future path', () => {
-    expect(statusOf(null, { target: target('feature/x') }).target).toBe('Accounting/feature%2Fx');
-  });
-
   it('exists once for every target, sorted', () => {
     const trees = ['main', 'dev'].map((branch) => published(repository(), { branch }));
     const records = recordMap(
@@ -206,12 +151,7 @@ describe('the report of a target', () => {
       record({ target: target('old'), repository: 'Accounting' }),
       record({ target: target('main', repository({ fullName: 'A' })), repository: 'A' }),
     );
-    const statuses = statusOfTargets(trees, records, POLICY, NOW_MS);
-    expect(statuses.map((status) => status.target)).toEqual([
-      'A/main',
-      'Accounting/dev',
-      'Accounting/main',
-      'Accounting/old',
-    ]);
+    const names = statusOfTargets(trees, records, POLICY, NOW_MS).map((status) => status.target);
+    expect(names).toEqual(['A/main', 'Accounting/dev', 'Accounting/main', 'Accounting/old']);
   });
 });

@@ -37,21 +37,16 @@ describe('the address of the service', () => {
     expect(() => baseUrl.parse(text, '')).toThrow(/expected an http/);
   });
 
-  it.each(['https://user:s3cret@h/api', 'https://s3cret@h/api', 'https://:s3cret@h/api'])(
-    '%j is refused for its credentials, which are not shown',
-    (text) => {
-      expect(() => baseUrl.parse(text, '')).toThrow(
-        /^expected an address without user name and password[^@]*$/,
-      );
-    },
-  );
-
-  it.each(['https://h/api?key=x', 'https://h/api#x', 'https://h/api?', 'https://h/api#'])(
-    '%j is refused',
-    (text) => {
-      expect(() => baseUrl.parse(text, '')).toThrow(/without "\?" and "#"/);
-    },
-  );
+  it.each([
+    ['https://user:s3cret@h/api', /^expected an address without user name and password[^@]*$/],
+    ['https://s3cret@h/api', /^expected an address without user name and password[^@]*$/],
+    ['https://:s3cret@h/api', /^expected an address without user name and password[^@]*$/],
+    ['https://h/api?key=x', /without "\?" and "#"/],
+    ['https://h/api?', /without "\?" and "#"/],
+    ['https://h/api#', /without "\?" and "#"/],
+  ])('%j is refused, and credentials in it are not shown', (text, reason) => {
+    expect(() => baseUrl.parse(text, '')).toThrow(reason);
+  });
 });
 
 describe('an address to listen on', () => {
@@ -99,11 +94,7 @@ describe('the state cache', () => {
     ['valkey://:s3cret@h', 'redis', 'valkey://:***@h'],
     ['valkeys://h', 'redis', 'valkeys://h'],
     ['postgres://u:p%40s3cret@h:5432/db', 'postgres', 'postgres://u:***@h:5432/db'],
-    [
-      'postgresql://u@h/db?password=s3cret&sslmode=require',
-      'postgres',
-      'postgresql://u@h/db?password=***&sslmode=require',
-    ],
+    ['postgresql://u@h/db?password=s3cret&a=b', 'postgres', 'postgresql://u@h/db?password=***&a=b'],
     ['postgres:///db?host=/run/postgresql', 'postgres', 'postgres:///db?host=%2Frun%2Fpostgresql'],
   ])('%s', (text, store, shown) => {
     const found = state.parse(text, '');
@@ -122,6 +113,9 @@ describe('the state cache', () => {
     'redis://',
     'http://h',
     'mysql://u:s3cret@h',
+    'mysql://h?password=s3cret',
+    'redis//u:s3cret@h',
+    'redis://u:s3cret',
     'redis://u:s3c/ret@h',
     'redis://u:s3c#ret@h',
     'redis://u:s3c?ret@h',

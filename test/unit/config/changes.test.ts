@@ -3,23 +3,18 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import {
-  changedSettings,
-  digestSettings,
-  filesOfSettings,
-  keepUntilRestart,
-} from '../../../src/config/changes.ts';
+import * as changes from '../../../src/config/changes.ts';
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { loadSettings } from '../../../src/config/load.ts';
+import { variablesOf } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
+const { changedSettings, digestSettings, filesOfSettings, keepUntilRestart } = changes;
 const NOWHERE = '/nonexistent/config.yaml';
 
-function load(env: Readonly<Record<string, string>>) {
-  const variables = Object.fromEntries(
-    Object.entries(env).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
-  );
-  return loadSettings({ flags: {}, env: variables, needs: [], defaultConfigFile: NOWHERE }).settings;
+function load(settings: Readonly<Record<string, string>>) {
+  const env = variablesOf(settings);
+  return loadSettings({ flags: {}, env, needs: [], defaultConfigFile: NOWHERE }).settings;
 }
 
 /** Another value than the default for every setting that needs a restart. */
@@ -48,20 +43,15 @@ describe('settings that changed', () => {
     expect(changedSettings(before, after)).toStrictEqual(['schedule', 'guard.files', 'targets']);
   });
 
-  it('include a secret with a changed file and unchanged settings', async () => {
+  it('include a secret with a changed file and unchanged settings, and name its file', async () => {
     const file = join(await temporaryFolder(), 'key');
     writeFileSync(file, 's3cr3t-before');
     const settings = load({ SERVICE_API_KEY_FILE: file });
+    expect(filesOfSettings(settings)).toStrictEqual([file]);
     const before = digestSettings(settings);
     writeFileSync(file, 'another');
     expect(changedSettings(before, digestSettings(settings))).toStrictEqual(['service.apiKey']);
     expect(JSON.stringify([...before])).not.toContain('s3cr3t-before');
-  });
-
-  it('name their files', async () => {
-    const file = join(await temporaryFolder(), 'key');
-    writeFileSync(file, 's3cr3t-before');
-    expect(filesOfSettings(load({ SERVICE_API_KEY_FILE: file }))).toStrictEqual([file]);
   });
 });
 
@@ -83,10 +73,10 @@ describe('a setting that needs a restart', () => {
 
   it('does not block changes of other settings', () => {
     const next = load({ SCHEDULE: '2 * * * *', LOG_LEVEL: 'debug', DIRECTORY: '/srv/other' });
-    const kept = keepUntilRestart(next, load({}));
-    expect(changedSettings(digestSettings(load({})), digestSettings(kept))).toStrictEqual([
-      'schedule',
-      'log.level',
-    ]);
+    const changed = changedSettings(
+      digestSettings(load({})),
+      digestSettings(keepUntilRestart(next, load({}))),
+    );
+    expect(changed).toStrictEqual(['schedule', 'log.level']);
   });
 });

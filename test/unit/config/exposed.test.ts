@@ -1,12 +1,5 @@
-import {
-  chmodSync,
-  mkdirSync,
-  realpathSync,
-  statfsSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs';
+import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -24,7 +17,7 @@ const isPrivate = (folder: string): boolean =>
   (statSync(folder).mode & 0o001) === 0 || (folder !== '/' && isPrivate(dirname(folder)));
 
 /** Files in memory or in a folder of one user do not count. */
-const NONE_COUNTS = isTmpfs(tmpdir()) || isPrivate(realpathSync(tmpdir()));
+const NONE_COUNTS = isTmpfs(tmpdir()) || isPrivate(await realpath(tmpdir()));
 
 /** A key in a file and a folder with given modes. */
 async function keyIn(mode: number, folderMode: number) {
@@ -40,12 +33,8 @@ async function keyIn(mode: number, folderMode: number) {
 }
 
 function loadedWith(path: string) {
-  return loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: path },
-    needs: [],
-    defaultConfigFile: '/nonexistent/config.yaml',
-  });
+  const env = { WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: path };
+  return loadSettings({ flags: {}, env, needs: [], defaultConfigFile: '/nonexistent/config.yaml' });
 }
 
 function shownOf(loaded: Parameters<typeof settingsFindings>[0]): string {

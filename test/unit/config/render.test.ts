@@ -1,6 +1,5 @@
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { parse } from 'yaml';
 import { afterAll, describe, expect, it } from 'vitest';
@@ -11,12 +10,11 @@ import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { effectiveSettings, renderEffective, renderJsonSchema } from '../../../src/config/render.ts';
 import { renderExample, renderSettingsTable } from '../../support/settings-texts.ts';
-
-const encoder = new TextEncoder();
+import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The settings from a file's text and variables. */
 function resolve(text: string, env: Record<string, string> = {}) {
-  const file = fileLayer(encoder.encode(text), '/etc/c.yaml');
+  const file = fileLayer(Buffer.from(text), '/etc/c.yaml');
   const layers = [environmentLayer(env, '/'), file];
   return resolveSettings(layers, ['service', 'directory']);
 }
@@ -29,9 +27,7 @@ function uncomment(text: string): string {
 describe('the names', () => {
   it('are unique in every form, and each has a description of one line', () => {
     for (const key of ['name', 'environmentVariable', 'flag'] as const) {
-      const names = settingDescriptors
-        .map((descriptor) => descriptor[key])
-        .filter((name) => name !== undefined);
+      const names = settingDescriptors.flatMap((descriptor) => descriptor[key] ?? []);
       expect(new Set(names).size).toBe(names.length);
     }
     for (const { name, description } of settingDescriptors) {
@@ -90,12 +86,9 @@ describe('the example', () => {
   });
 
   it('has every setting, and loads uncommented', () => {
-    const text = withKeys(uncomment(renderExample()));
-    const { sources, settings } = resolve(text);
-    const open = settingDescriptors.filter(
-      ({ name, fileOf }) => fileOf === undefined && sources[name]?.kind !== 'file',
-    );
-    expect(open).toEqual([]);
+    const { sources, settings } = resolve(withKeys(uncomment(renderExample())));
+    const settable = settingDescriptors.filter(({ fileOf }) => fileOf === undefined);
+    expect(settable.filter(({ name }) => sources[name]?.kind !== 'file')).toEqual([]);
     expect(settings).toMatchObject({ maxStaleness: 900_000, concurrency: 4, branches: { include: ['**'] } });
   });
 
@@ -115,13 +108,11 @@ describe('the JSON Schema', () => {
 
   it('accepts the example, commented and not, and refuses what is unknown', () => {
     const schema = z.fromJSONSchema(asObject(JSON.parse(renderJsonSchema())));
-    expect(schema.safeParse(parse(renderExample())).error).toBeUndefined();
-    expect(schema.safeParse(parse(uncomment(renderExample()))).error).toBeUndefined();
-    expect(schema.safeParse({}).success).toBe(true);
-    expect(schema.safeParse({ service: { apikey: 'x' } }).success).toBe(false);
-    expect(schema.safeParse({ concurrency: 65 }).success).toBe(false);
-    expect(schema.safeParse({ publish: 'x' }).success).toBe(false);
-    expect(schema.safeParse({ service: { apiKeyFile: '/x' } }).success).toBe(true);
+    const examples = [renderExample(), uncomment(renderExample())].map((text): unknown => parse(text));
+    for (const good of [...examples, {}, { service: { apiKeyFile: '/x' } }])
+      expect(schema.safeParse(good).error).toBeUndefined();
+    for (const bad of [{ service: { apikey: 'x' } }, { concurrency: 65 }, { publish: 'x' }])
+      expect(schema.safeParse(bad).success).toBe(false);
   });
 
   it('describes every setting, with its default', () => {
@@ -153,9 +144,8 @@ describe('the table', () => {
   });
 });
 
-const TOKEN_FILE = join(await mkdtemp(join(tmpdir(), 'settings-')), 'token');
+const TOKEN_FILE = join(await temporaryFolder(afterAll), 'token');
 await writeFile(TOKEN_FILE, 's3cret');
-afterAll(() => rm(dirname(TOKEN_FILE), { recursive: true }));
 
 describe('the effective settings', () => {
   const text = [

@@ -1,12 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { mkdtempSync, renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 
 import { fileSecret, inlineSecret } from '../../../src/config/secret.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const oneSecret = (text: string): readonly string[] => inlineSecret(text).revealAll();
 const severalKeys = (text: string): readonly string[] => inlineSecret(text, true).revealAll();
@@ -151,12 +151,9 @@ function caught(action: () => unknown): Error {
 describe('a secret in a file', () => {
   let folder = '';
   let path = '';
-  beforeEach(() => {
-    folder = mkdtempSync(join(tmpdir(), 'secret-'));
+  beforeEach(async () => {
+    folder = await temporaryFolder();
     path = join(folder, 'key');
-  });
-  afterEach(() => {
-    rmSync(folder, { recursive: true });
   });
 
   it('is read again when the file is written', () => {

@@ -13,6 +13,7 @@ import {
 
 const ACCOUNTING = repository();
 const ROWS = [row(), row({ path: 'b.xlsx' })];
+const OTHER = { repositories: [repository({ fullName: 'Other' })] };
 
 /** How the present state of a target is found out. */
 function planned(fields: Partial<PlanInput>, path = 'Accounting/main'): ReturnType<typeof planComparison> {
@@ -49,35 +50,27 @@ describe('the present state of a target on the service', () => {
   });
 
   it('is absent if complete lists lack the target, even for a restored tree', () => {
-    const other = listing({ repositories: [repository({ fullName: 'Other' })] });
     for (const [restoredAtMs, action] of [
       [null, { kind: 'retire' }],
       [1, { kind: 'hold', reason: 'restored' }],
-    ] as const)
-      expect(planned({ listing: other, published: [published(ACCOUNTING, { restoredAtMs })] })).toMatchObject(
-        { action },
-      );
+    ] as const) {
+      const trees = [published(ACCOUNTING, { restoredAtMs })];
+      expect(planned({ listing: listing(OTHER), published: trees })).toMatchObject({ action });
+    }
   });
 
-  it('does not come from lists that are empty, incomplete or contradictory', () => {
-    const trees = [published(ACCOUNTING)];
-    const other = [repository({ fullName: 'Other' })];
-    for (const [fields, reason] of [
-      [{ repositories: [] }, 'no-repositories-listed'],
-      [{ repositories: other, repositoriesComplete: false }, 'listing-incomplete'],
-      [{ repositories: other, workbooks: ROWS }, 'listing-contradicts-itself'],
-    ] as const)
-      expect(planned({ listing: listing(fields), published: trees })).toMatchObject({
-        action: { kind: 'hold', reason },
-      });
+  it.each([
+    ['no-repositories-listed', { repositories: [] }],
+    ['listing-incomplete', { ...OTHER, repositoriesComplete: false }],
+    ['listing-contradicts-itself', { ...OTHER, workbooks: ROWS }],
+  ])('does not come from lists that prove nothing: %s', (reason, fields) => {
+    const found = planned({ listing: listing(fields), published: [published(ACCOUNTING)] });
+    expect(found).toMatchObject({ action: { kind: 'hold', reason } });
   });
 
   it('is found at the old and at the new path of a renamed repository', () => {
     const renamed = repository({ id: ACCOUNTING.id, fullName: 'Finance' });
-    const facts = {
-      listing: listing({ repositories: [renamed], workbooks: [] }),
-      published: [published(ACCOUNTING)],
-    };
+    const facts = { listing: listing({ repositories: [renamed] }), published: [published(ACCOUNTING)] };
     for (const path of ['Accounting/main', 'Finance/main'])
       expect(planned(facts, path)?.action.published?.path).toBe('Accounting/main');
     expect(planned(facts, 'Elsewhere/main')).toBeNull();

@@ -11,6 +11,7 @@ import {
   manifestFile,
   manifestWith,
   planInput,
+  planPolicy,
   publishedUnder,
   repository,
   row,
@@ -24,18 +25,10 @@ const MANIFEST = manifestWith({
 });
 
 /** The only action planned for a mirror that published the rows before. */
-function actionFor(
-  rows: readonly WorkbookRow[],
-  settings: { readonly content?: 'auto' | 'all' } = {},
-): Action {
-  const { policy } = planInput();
-  const [action] = makePlan(
-    planInput({
-      listing: listing({ workbooks: rows }),
-      published: [publishedUnder(ACCOUNTING, BEFORE)],
-      policy: { ...policy, ...settings },
-    }),
-  );
+function actionFor(rows: readonly WorkbookRow[], content: 'auto' | 'all' = 'auto'): Action {
+  const trees = [publishedUnder(ACCOUNTING, BEFORE)];
+  const facts = { listing: listing({ workbooks: rows }), published: trees, policy: planPolicy({ content }) };
+  const [action] = makePlan(planInput(facts));
   if (action === undefined) throw new Error('nothing is planned');
   return action;
 }
@@ -49,21 +42,14 @@ describe('the file changes that an action would make', () => {
 
   it('are just the new versions if these are pulled one by one', () => {
     const rows = [row({ path: 'p.xlsx', versionId: 'v2', sizeBytes: 7, sha256: 'new' }), ...BEFORE.slice(1)];
-    const [changed] = rows;
-    const found = foreseeChanges(actionFor(rows), MANIFEST, rows);
-    expect(found).toEqual({
-      differences: [
-        {
-          change: 'changed',
-          path: 'p.xlsx',
-          movedFrom: null,
-          before: { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: workbookOf(BEFORE[0] ?? row()) },
-          after: { sizeBytes: 7, sha256: 'new', workbook: workbookOf(changed ?? row()) },
-        },
-      ],
+    const [[was = row()], [is = row()]] = [BEFORE, rows];
+    const before = { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: workbookOf(was) };
+    const after = { sizeBytes: 7, sha256: 'new', workbook: workbookOf(is) };
+    expect(foreseeChanges(actionFor(rows), MANIFEST, rows)).toEqual({
+      differences: [{ change: 'changed', path: 'p.xlsx', movedFrom: null, before, after }],
       isComplete: true,
     });
-    expect(foreseeChanges(actionFor(rows, { content: 'all' }), MANIFEST, rows).isComplete).toBe(false);
+    expect(foreseeChanges(actionFor(rows, 'all'), MANIFEST, rows).isComplete).toBe(false);
   });
 
   it('do not delete a workbook that is no longer listed: only the contents prove that', () => {
