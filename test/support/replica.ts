@@ -1,7 +1,5 @@
 import { onTestFinished } from 'vitest';
 
-import { layoutOf } from '../../src/mirror/store/layout.ts';
-import { wayToTree } from '../../src/mirror/store/published-tree.ts';
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
 import { ReplicaLibrary, type ReplicaTrouble } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
@@ -34,12 +32,11 @@ export function replicaLibrary(
   trouble: ReplicaTrouble[] = [],
   records: ReadonlyMap<string, TargetRecord> = new Map(),
 ): ReplicaLibrary {
-  const port = {
+  return new ReplicaLibrary(
     directory,
-    wayToTree: (target: string) => wayToTree(layoutOf(directory), target),
-    records: () => Promise.resolve(records),
-  };
-  return new ReplicaLibrary(port, (each) => trouble.push(each));
+    () => Promise.resolve(records),
+    (each) => trouble.push(each),
+  );
 }
 
 /** Serves a mirror until the running test ends. */

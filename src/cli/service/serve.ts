@@ -9,7 +9,6 @@ import type { TargetRecord } from '../../mirror/plan/record.ts';
 import { type State, type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { knownDirectoryId } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { wayToTree } from '../../mirror/store/published-tree.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
@@ -110,11 +109,8 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
   await refuseMissing(directory);
   await refuseMissing(layout.manifests);
   const library = new ReplicaLibrary(
-    {
-      directory: layout.root,
-      wayToTree: (target) => wayToTree(layout, target),
-      records: () => readState(settings, (state) => state.records(), new Map<string, TargetRecord>()),
-    },
+    directory,
+    () => readState(settings, (state) => state.records(), new Map<string, TargetRecord>()),
     ({ target, path, what }) =>
       log(`${path === '' ? target : `${target}/${path}`} was refused: ${what}; \`verify\` says more`, 'warn'),
   );

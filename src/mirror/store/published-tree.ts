@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { lstatSync, type Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
-import { basename, dirname, join, relative } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
@@ -77,11 +77,6 @@ function isLinkedTreeThere(layout: DirectoryLayout, name: string): boolean {
 /** The folder that holds the files of a target, even if it does not exist. @throws as {@link treeAt} */
 export function publishedTree(layout: DirectoryLayout, path: string): string {
   return treeAt(layout, path).tree;
-}
-
-/** The names from the directory down to the files of a target; none of them is a link. @throws as {@link treeAt} */
-export function wayToTree(layout: DirectoryLayout, path: string): readonly string[] {
-  return relative(layout.root, publishedTree(layout, path)).split('/');
 }
 
 /**

@@ -1,5 +1,4 @@
 import { realpath } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
@@ -7,25 +6,14 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import { latestUntil } from '../../lib/time/wrong-clock.ts';
 import { aboutTree, type TargetRecord } from '../../mirror/plan/record.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
+import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { knownBranch, targetKey } from '../../mirror/upstream/listing.ts';
 import type { Bytes, Content, Library, Repository } from '../http/library.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, findPlace, TreeChangedError, unlessAbsent } from './contents.ts';
 import { busy, MirrorReader, type Scan } from './mirror-reader.ts';
-
-/** The published mirror, as a replica reads it. The replica writes and locks nothing in it. */
-export interface MirrorPort {
-  /** The setting `directory`. */
-  readonly directory: string;
-  /** The names of the folders that lead from the directory down to the tree of a target. */
-  readonly wayToTree: (target: string) => readonly string[];
-  /**
-   * The daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the manifest. Empty if
-   * there are no records, as in a backup.
-   */
-  readonly records: () => Promise<ReadonlyMap<string, TargetRecord>>;
-}
 
 /** A difference between a mirror and its manifests that a replica found. */
 export interface ReplicaTrouble {
@@ -52,19 +40,28 @@ const LAST_PAUSE_MS = 640;
 /** Longest time that the daemon's records are cached, in milliseconds; a stale record never makes data look too young. */
 const RECORDS_MS = 5000;
 
-/** A published mirror, as the service reads it. Works while another process publishes there. */
+/** A published mirror, as the service reads it. Works while another process publishes there; writes and locks nothing. */
 export class ReplicaLibrary implements Required<Library> {
-  readonly #port: MirrorPort;
+  readonly #directory: string;
   readonly #onTrouble: (trouble: ReplicaTrouble) => void;
   readonly #reader: MirrorReader;
   readonly #records: SharedWork<ReadonlyMap<string, TargetRecord>>;
 
-  /** @param onTrouble receives trees and files that differ from their manifest; these are not served */
-  constructor(port: MirrorPort, onTrouble: (trouble: ReplicaTrouble) => void) {
-    this.#port = port;
+  /**
+   * @param directory the setting `directory`
+   * @param records reads the daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the
+   *   manifest. Empty if there are no records, as in a backup
+   * @param onTrouble receives trees and files that differ from their manifest; these are not served
+   */
+  constructor(
+    directory: string,
+    records: () => Promise<ReadonlyMap<string, TargetRecord>>,
+    onTrouble: (trouble: ReplicaTrouble) => void,
+  ) {
+    this.#directory = directory;
     this.#onTrouble = onTrouble;
-    this.#reader = new MirrorReader(port.directory);
-    this.#records = shareWork(port.records, RECORDS_MS);
+    this.#reader = new MirrorReader(directory);
+    this.#records = shareWork(records, RECORDS_MS);
   }
 
   async repositories(): Promise<readonly Repository[]> {
@@ -144,9 +141,9 @@ export class ReplicaLibrary implements Required<Library> {
     if (seen === null || target === null || !isSame(target.manifest, seen.manifest))
       throw new TreeChangedError('', 'its manifest has moved or is missing');
     const { manifest } = target;
-    const root = await unlessAbsent(realpath(this.#port.directory));
+    const root = await unlessAbsent(realpath(this.#directory));
     if (root === null) throw new TreeChangedError('', 'its folder is missing');
-    const tree = join(root, ...this.#port.wayToTree(seen.path));
+    const tree = publishedTree(layoutOf(root), seen.path);
     const { open, ...facts } = await contentOf(tree, findPlace(manifest.files, path), signal);
     return {
       ...facts,

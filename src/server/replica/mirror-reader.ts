@@ -1,4 +1,4 @@
-import { readdir } from 'node:fs/promises';
+import { access, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
@@ -10,6 +10,8 @@ import { withOpen } from '../../lib/disk/read.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import { foldersWith } from '../../lib/paths/file-name.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, layoutOf, manifestPath } from '../../mirror/store/layout.ts';
 import { parseManifest } from '../../mirror/store/manifest-text.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import type { Workbooks } from '../http/library.ts';
@@ -42,15 +44,13 @@ const MOST_LOOKS = 30;
 const PAUSE_MS = 50;
 
 const READS = 16;
-const SUFFIX = '.json';
 
 /** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up are not part of a tree. */
 const LEAST_FILE_DEPTH = 3;
 
 /** Reads the manifests of a mirror repeatedly; a manifest is read again only if its file has changed. */
 export class MirrorReader {
-  readonly #manifests: string;
-  readonly #mirror: string;
+  readonly #layout: DirectoryLayout;
   #known = new Map<string, StampedTarget>();
   #last: Scan | null = null;
   /** The contents now, or later than now. @throws RequestError 503, MirrorError `disk.failed` */
@@ -60,8 +60,7 @@ export class MirrorReader {
 
   /** @param directory the setting `directory`; nothing in it is written or locked */
   constructor(directory: string) {
-    this.#manifests = join(directory, 'manifests');
-    this.#mirror = join(directory, 'mirror');
+    this.#layout = layoutOf(directory);
   }
 
   /**
@@ -72,7 +71,7 @@ export class MirrorReader {
     const known = this.#known.get(path);
     const target = await onDisk('reading a manifest', () =>
       unlessAbsent(
-        withOpen(join(this.#manifests, `${path}${SUFFIX}`), READ_FLAGS, async (handle) => {
+        withOpen(manifestPath(this.#layout, path), READ_FLAGS, async (handle) => {
           const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
           const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
           if (stamp === known?.stamp) return known;
@@ -93,20 +92,20 @@ export class MirrorReader {
    */
   async #scan(): Promise<Scan> {
     for (let looks = 1; ; looks += 1) {
-      const { targets, hidden } = await this.#list();
+      const targets = await this.#list();
       const found = new Map<string, StampedTarget>();
       await forEachConcurrently(targets, READS, async (path) => {
         const target = await this.read(path).catch(() => null);
         if (target !== null) found.set(path, target);
       });
-      const unclaimed = await this.#findUnclaimed([...targets, ...hidden]);
-      const isSteady = isDeepStrictEqual({ targets, hidden }, await this.#list());
+      const unclaimed = await this.#findUnclaimed(targets);
+      const isSteady = isDeepStrictEqual(targets, await this.#list());
       if (isSteady && (unclaimed.length === 0 || looks === MOST_LOOKS)) {
         this.#known = found;
         const unread = targets.filter((path) => !found.has(path));
         this.#last = scanOf(
           targets.flatMap((path) => found.get(path) ?? []),
-          [...hidden, ...unread, ...unclaimed],
+          [...unread, ...unclaimed],
           this.#last,
         );
         return this.#last;
@@ -116,29 +115,10 @@ export class MirrorReader {
     }
   }
 
-  /**
-   * Lists the targets that have a manifest, and other entries, such as links, which may hide targets.
-   * Folders in `manifests/` may vanish while they are listed. `manifests/` itself vanishes only with the disk, which must not look
-   * like an empty mirror.
-   */
-  #list(): Promise<Record<'targets' | 'hidden', string[]>> {
-    return onDisk('listing the manifests', async () => {
-      const targets: string[] = [];
-      const hidden: string[] = [];
-      const folders = [''];
-      for (const folder of folders) {
-        const listing = readdir(join(this.#manifests, folder), { withFileTypes: true });
-        for (const entry of (folder === '' ? await listing : await unlessAbsent(listing)) ?? []) {
-          const path = join(folder, entry.name);
-          const isManifest = path.endsWith(SUFFIX);
-          const target = isManifest ? path.slice(0, -SUFFIX.length) : path;
-          if (entry.isDirectory()) folders.push(path);
-          else if (!entry.isFile()) hidden.push(target);
-          else if (isManifest) targets.push(target);
-        }
-      }
-      return { targets: targets.sort(byCodeUnits), hidden: hidden.sort(byCodeUnits) };
-    });
+  async #list(): Promise<string[]> {
+    // This folder vanishes only with the disk, which must not look like an empty mirror.
+    await onDisk('listing the manifests', () => access(this.#layout.manifests));
+    return manifestPaths(this.#layout);
   }
 
   /**
@@ -154,7 +134,7 @@ export class MirrorReader {
       const unclaimed = new Set<string>();
       /** @param top the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
       const walk = async (folder: string, top: string | null): Promise<void> => {
-        const listing = readdir(join(this.#mirror, folder), { withFileTypes: true });
+        const listing = readdir(join(this.#layout.mirror, folder), { withFileTypes: true });
         for (const entry of (await unlessAbsent(listing)) ?? []) {
           const path = join(folder, entry.name);
           if (entry.isDirectory() && !trees.has(path)) {

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process';
 import {
   appendFile,
   cp,
@@ -270,20 +269,6 @@ describe('lists', () => {
   it.each<[string, (manifests: string) => Promise<unknown>]>([
     ['a manifest is gone', (manifests) => rm(join(manifests, 'Accounting/main.json'))],
     [
-      'a manifest is a link',
-      async (manifests) => {
-        await rename(join(manifests, 'Accounting/main.json'), join(manifests, '../moved'));
-        await symlink('../../moved', join(manifests, 'Accounting/main.json'));
-      },
-    ],
-    [
-      'a manifest is a pipe',
-      async (manifests) => {
-        await rm(join(manifests, 'Accounting/main.json'));
-        execFileSync('mkfifo', [join(manifests, 'Accounting/main.json')]);
-      },
-    ],
-    [
       'the folder of a manifest is a link',
       async (manifests) => {
         await rename(join(manifests, 'Accounting'), join(manifests, '../moved'));
@@ -296,11 +281,13 @@ describe('lists', () => {
     await mirror.pass();
     expect((await replica.library.repositories()).length).toBe(2);
     await change(join(mirror.directory, 'manifests'));
-    for (const library of [replica.library, replicaLibrary(mirror.directory)]) {
-      await expect(library.repositories()).rejects.toMatchObject({ status: 503 });
-      await expect(library.workbooks()).rejects.toMatchObject({ status: 503 });
-      expect((await library.totals()).unreadable).toHaveLength(1);
-    }
+    await Promise.all(
+      [replica.library, replicaLibrary(mirror.directory)].flatMap((library) => [
+        expect(library.repositories()).rejects.toMatchObject({ status: 503 }),
+        expect(library.workbooks()).rejects.toMatchObject({ status: 503 }),
+        expect(library.totals()).resolves.toMatchObject({ unreadable: [expect.any(String)] }),
+      ]),
+    );
     expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
   });
 
