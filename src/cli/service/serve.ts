@@ -60,13 +60,10 @@ async function serveRepositories(
     maxRepositoryBytes: MAX_REPOSITORY_BYTES,
     tell: log,
   };
-  const { registry, outcome } = samples
-    ? await createSamples(directory, opening, stop)
-    : { registry: await openRegistry(directory, opening), outcome: null };
-  if (outcome === 'left')
-    log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
-  if (outcome === 'interrupted')
-    log('Not all samples are there: `serve --samples` adds the others when it is started again.', 'warn');
+  const { registry, areNew } = samples
+    ? await createSamples(directory, opening)
+    : { registry: await openRegistry(directory, opening), areNew: null };
+  if (areNew === false) log(`No samples were added: there are repositories in ${directory} already.`, 'warn');
   const library = createGitLibrary(registry, { hasChecks: true, tell: log });
   registry.fetches.startComparing(settings.fetchInterval);
   const onListening = async (baseUrl: string): Promise<void> => {

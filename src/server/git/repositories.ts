@@ -125,10 +125,10 @@ export class Registry {
    * Creates an empty drag-and-drop repository.
    * @throws RequestError 400 for an unusable name, 409 for one that is taken
    */
-  async create(name: string, createdAt = new Date()): Promise<RegisteredRepository> {
+  async create(name: string): Promise<RegisteredRepository> {
     checkRepositoryName(name);
     const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null, cloned: true };
-    const repository = { ...row, created_at: formatCreatedAt(createdAt) };
+    const repository = { ...row, created_at: formatCreatedAt(new Date()) };
     await this.add(repository, (path) => initialise(this.git, path));
     return repository;
   }
@@ -163,8 +163,8 @@ export class Registry {
    * @param source the path to fetch it from
    * @throws RequestError as {@link Registry.connect}
    */
-  async connectSample(url: string, source: string, createdAt = new Date()): Promise<RegisteredRepository> {
-    const row = { ...this.rowOf(url, source, createdAt), cloned: true };
+  async connectSample(url: string, source: string): Promise<RegisteredRepository> {
+    const row = { ...this.rowOf(url, source), cloned: true };
     await this.add(row, async (path) => {
       await initialise(this.git, path);
       await this.pull(row, path).catch(refuse);
@@ -199,9 +199,9 @@ export class Registry {
     await ended;
   }
 
-  private rowOf(url: string, source: string, createdAt = new Date()): RegisteredRepository {
+  private rowOf(url: string, source: string): RegisteredRepository {
     const { name, fullName } = readAddress(url, this.sources);
-    const created_at = formatCreatedAt(createdAt);
+    const created_at = formatCreatedAt(new Date());
     return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned: false };
   }
 

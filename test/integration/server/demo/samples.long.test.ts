@@ -10,6 +10,7 @@ import { createSamples, type Samples } from '../../../../src/server/demo/samples
 import { createWriter } from '../../../../src/server/demo/writer.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
+import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { unzip } from '../../../support/zip-reader.ts';
@@ -76,21 +77,25 @@ describe('the samples', () => {
 
   it('are not added to other data, and are completed after an interruption', async () => {
     const directory = join(root, 'other');
-    const none = await createSamples(directory, {}, AbortSignal.abort());
-    expect([none.outcome, none.registry.list()]).toEqual(['interrupted', []]);
     // As a power cut leaves it between a repository and its commits.
-    const { id } = await none.registry.create('Accounting');
-    await none.registry.close();
-    const whole = await createSamples(directory);
-    expect(whole.outcome).toBe('made');
-    expect(whole.registry.list().map(({ name }) => name)).toEqual(['Accounting', 'Sales Europe', 'forecast']);
-    expect(whole.registry.list()[0]?.id).toBe(id);
-    const git = new Git();
-    expect((await readHeads(git, whole.registry.gitDirectory(id))).size).toBeGreaterThan(1);
-    await whole.registry.close();
+    const cut = await openRegistry(directory);
+    const { id } = await cut.create('Accounting');
+    await cut.close();
+    const { registry, areNew } = await createSamples(directory);
+    expect(areNew).toBe(true);
+    expect(registry.list().map(({ name }) => name)).toEqual(['Accounting', 'Sales Europe', 'forecast']);
+    expect(registry.list()[0]?.id).toBe(id);
+    expect((await readHeads(new Git(), registry.gitDirectory(id))).size).toBeGreaterThan(1);
+    await registry.close();
     const again = await createSamples(directory);
-    expect([again.outcome, again.registry.list().length]).toEqual(['left', 3]);
+    expect([again.areNew, again.registry.list().length]).toEqual([false, 3]);
     await again.registry.close();
+    const other = await openRegistry(join(root, 'own'));
+    await other.create('Own');
+    await other.close();
+    const { registry: own } = await createSamples(join(root, 'own'));
+    expect(own.list().map(({ name }) => name)).toEqual(['Own']);
+    await own.close();
   });
 });
 
