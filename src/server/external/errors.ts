@@ -1,11 +1,12 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { scrub, SHORTEST_SECRET } from '../../lib/text/scrub.ts';
 
-export type RemoteTrouble = 'credentials' | 'too-large' | 'unreachable' | 'unsupported';
+/** Why a repository elsewhere cannot be read; the code of the API's error. */
+export type RemoteTrouble = 'credentials_refused' | 'too_large' | 'unreachable' | 'unsupported';
 
 const HINTS: Readonly<Record<RemoteTrouble, string>> = {
-  credentials: 'Check user name and password, and that they may read the repository.',
-  'too-large': 'Connect a smaller repository: this limit is fixed.',
+  credentials_refused: 'Check user name and password, and that they may read the repository.',
+  too_large: 'Connect a smaller repository: this limit is fixed.',
   unreachable: "Check the address, and that the service's machine reaches it.",
   unsupported: 'Convert the repository to SHA-1, the format whose ids have 40 digits.',
 };
@@ -15,7 +16,7 @@ export class RemoteError extends MirrorError {
   readonly trouble: RemoteTrouble;
 
   constructor(trouble: RemoteTrouble, message: string, hint: string = HINTS[trouble]) {
-    super(trouble === 'credentials' ? 'credentials.refused' : 'service.failed', message, { hint });
+    super(trouble === 'credentials_refused' ? 'credentials.refused' : 'service.failed', message, { hint });
     this.trouble = trouble;
   }
 }
@@ -41,7 +42,7 @@ const ENDING = /^(?:fatal|error): /;
  * @param secrets the texts to mask
  */
 export function describeComplaint(said: string, secrets: readonly string[]): RemoteError {
-  const trouble = REFUSAL.test(said) ? 'credentials' : 'unreachable';
+  const trouble = REFUSAL.test(said) ? 'credentials_refused' : 'unreachable';
   if (UNASKED.test(said)) {
     const hint = 'Give both, of a user who may read the repository.';
     return new RemoteError(trouble, 'the Git server asks for a user name and password', hint);
@@ -50,7 +51,9 @@ export function describeComplaint(said: string, secrets: readonly string[]): Rem
     ? 'the words of git are not shown, as the password is too short to be masked in them'
     : reasonIn(scrub(said, secrets));
   const what =
-    trouble === 'credentials' ? 'the repository asks for other credentials' : 'the repository cannot be read';
+    trouble === 'credentials_refused'
+      ? 'the repository asks for other credentials'
+      : 'the repository cannot be read';
   return new RemoteError(trouble, `${what}: ${complaint}`);
 }
 

@@ -140,7 +140,7 @@ export class Fetches {
     // A program that is ended because the service ends has not failed.
     if (this.isClosed) return;
     const failures = (state.problem?.failures ?? 0) + 1;
-    const isTooLarge = error instanceof RemoteError && error.trouble === 'too-large';
+    const isTooLarge = error instanceof RemoteError && error.trouble === 'too_large';
     const delayMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, failures, Math.random());
     const timer = setTimeout(() => this.soon(id), delayMs);
     state.problem = { error, nextAttempt: new Date(Date.now() + delayMs), timer, failures };

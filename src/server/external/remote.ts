@@ -132,7 +132,7 @@ async function checkSize(git: Git, gitDirectory: string, maxBytes: number | null
   const sizesKib = [...counted.matchAll(/^size(?:-pack|-garbage)?: (\d+)$/gm)].map(([, kib]) => Number(kib));
   if (sizesKib.reduce((sum, kib) => sum + kib, 0) * 1024 <= maxBytes) return;
   const message = `the repository takes more than ${formatSize(maxBytes)} on disk, which is the limit`;
-  throw new RemoteError('too-large', message);
+  throw new RemoteError('too_large', message);
 }
 
 /**

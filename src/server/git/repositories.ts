@@ -6,7 +6,7 @@ import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { invalid, RequestError } from '../../lib/http/request.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import { type Credentials, CredentialStore } from '../external/credentials.ts';
-import { RemoteError, type RemoteTrouble } from '../external/errors.ts';
+import { RemoteError } from '../external/errors.ts';
 import { Fetches } from '../external/fetches.ts';
 import { askRemote, pull, remoteOf } from '../external/remote.ts';
 import type { ExternalRepository } from '../http/library.ts';
@@ -260,16 +260,9 @@ function credentialsOf({ username, password }: ExternalRepository): Credentials 
   return { username, password };
 }
 
-const TROUBLE_CODES: Readonly<Record<RemoteTrouble, string>> = {
-  credentials: 'credentials_refused',
-  'too-large': 'too_large',
-  unreachable: 'unreachable',
-  unsupported: 'unsupported',
-};
-
 /** Tells a client why a repository elsewhere cannot be read. */
 function refuse(error: unknown): never {
   if (!(error instanceof RemoteError)) throw error;
   const text = withHint({ message: error.message, hint: error.hint ?? null });
-  throw new RequestError(422, TROUBLE_CODES[error.trouble], `url: ${text}`);
+  throw new RequestError(422, error.trouble, `url: ${text}`);
 }

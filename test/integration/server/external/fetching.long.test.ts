@@ -97,9 +97,9 @@ describe('an external repository', () => {
     const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
     await expect.poll(kinds).toEqual(['cloned']);
     await commit(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
-    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too-large' });
+    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
     await commit(path, 'small', 'two');
-    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too-large' });
+    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
     expect(Object.keys(await heads(started.registry.gitDirectory(id)))).not.toContain('small');
     expect((await started.ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
 

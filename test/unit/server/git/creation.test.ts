@@ -132,7 +132,7 @@ describe('credentials', () => {
     const inRequest = carried.find((each) => secrets.includes(each)) ?? carried[0];
     const said = `git fetch ended with 128: fatal: HTTP 403: you sent ${inRequest}, that is ${bare}; ${text}`;
     const error = describeComplaint(said, secrets);
-    expect(error.trouble).toBe('credentials');
+    expect(error.trouble).toBe('credentials_refused');
     expect(`${error.message} ${error.hint}`).not.toContain(bare);
     expect(carried.some((each) => error.message.includes(each))).toBe(false);
   });
@@ -169,9 +169,12 @@ describe('credentials', () => {
   });
 
   it.each([
-    ["fatal: Authentication failed for 'https://h/p.git/'", 'credentials'],
-    ["fatal: could not read Username for 'https://h': terminal prompts disabled", 'credentials'],
-    ["fatal: unable to access 'https://h/p.git/': The requested URL returned error: 403", 'credentials'],
+    ["fatal: Authentication failed for 'https://h/p.git/'", 'credentials_refused'],
+    ["fatal: could not read Username for 'https://h': terminal prompts disabled", 'credentials_refused'],
+    [
+      "fatal: unable to access 'https://h/p.git/': The requested URL returned error: 403",
+      'credentials_refused',
+    ],
     ["fatal: unable to access 'https://h/p.git/': The requested URL returned error: 500", 'unreachable'],
     ["fatal: repository 'https://h/p.git/' not found", 'unreachable'],
   ])('are the cause, or not: %s', (complaint, trouble) => {
