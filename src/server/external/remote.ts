@@ -3,9 +3,8 @@ import { isAbsolute } from 'node:path';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatSize } from '../../lib/text/units.ts';
 import { type Address, readAddress, type Sources } from '../git/addresses.ts';
-import { LASTING_SETTINGS } from '../git/bare.ts';
 import type { Git } from '../git/git.ts';
-import { settleDefaultBranch } from '../git/refs.ts';
+import { readDefaultBranch, settleDefaultBranch } from '../git/refs.ts';
 import type { RegisteredRepository } from '../git/repository-index.ts';
 import { RemoteError } from './errors.ts';
 import { reach, type Remote } from './reach.ts';
@@ -83,12 +82,9 @@ export async function askRemote(
 }
 
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
-  const [output, head] = await Promise.all([
-    git.text(gitDirectory, ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES]),
-    // It exits with 1 if HEAD names a commit instead of a branch.
-    git.text(gitDirectory, ['symbolic-ref', '--quiet', 'HEAD'], { alsoFine: 1 }),
-  ]);
-  return { ids: parseReferences(output).ids, head: head === '' ? null : head };
+  const args = ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES];
+  const [output, branch] = await Promise.all([git.text(gitDirectory, args), readDefaultBranch(gitDirectory)]);
+  return { ids: parseReferences(output).ids, head: branch === null ? null : BRANCH_PREFIX + branch };
 }
 
 /**
@@ -114,7 +110,7 @@ const NAME_IN_THE_WAY = /cannot lock ref/;
 
 /** Fetches branches and tags, and removes those that are gone; a failure changes none of them. */
 async function fetchReferences(git: Git, remote: Remote, gitDirectory: string): Promise<void> {
-  const fetching = [...LASTING_SETTINGS, 'fetch', '--quiet', '--prune', '--no-tags', '--no-write-fetch-head'];
+  const fetching = ['fetch', '--quiet', '--prune', '--no-tags', '--no-write-fetch-head'];
   const from = ['--', remote.source, ...REFSPECS];
   try {
     await reach(git, remote, gitDirectory, [...fetching, '--atomic', ...from]);

@@ -66,15 +66,6 @@ export async function clearAway(gitDirectory: string): Promise<void> {
     await rm(join(gitDirectory, name), { recursive: true, force: true });
 }
 
-/**
- * Settings with which git writes everything through to the disk before it goes on (git-config(1), `core.fsync`): an
- * acknowledged change survives a power cut.
- */
-export const LASTING_SETTINGS: readonly string[] = settingArguments(
-  'core.fsync=all',
-  'core.fsyncMethod=fsync',
-);
-
 /** Git's default limits for packing a repository (git-gc(1)). Unreachable objects stay: an upload may still become a commit. */
 const PACKING_SETTINGS = settingArguments(
   'gc.auto=6700',

@@ -20,8 +20,6 @@ interface StartOptions
 interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
   /** How long it may take, in milliseconds. */
   readonly limitMs?: number;
-  /** An exit code besides 0 that is an answer, not a failure. */
-  readonly alsoFine?: number;
   /** Takes no slot of the short commands: another program decides how long it runs. */
   readonly isLong?: boolean;
 }
@@ -46,6 +44,9 @@ const FIXED_SETTINGS = settingArguments(
   `core.hooksPath=${devNull}`,
   'gc.auto=0',
   'maintenance.auto=false',
+  // Git writes through to the disk before it goes on: an acknowledged change survives a power cut.
+  'core.fsync=all',
+  'core.fsyncMethod=fsync',
 );
 
 /** Variables that affect git, its language, or its route to a server (curl(1), "ENVIRONMENT"). */
@@ -206,7 +207,7 @@ export class Git {
   private async consume(
     gitDirectory: string | null,
     args: readonly string[],
-    { limitMs, alsoFine = 0, ...options }: RunOptions,
+    { limitMs, ...options }: RunOptions,
     onChunk: (chunk: Buffer) => void,
   ): Promise<void> {
     const limit = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
@@ -218,7 +219,7 @@ export class Git {
       if (!this.isStopped) throw error;
     }
     const { code, complaint } = await exit;
-    if (code === 0 || code === alsoFine) return;
+    if (code === 0) return;
     if (limit?.aborted === true) throw failure(args, `takes over ${(limitMs ?? 0) / 1000} s`, '');
     throw failure(args, code === null ? 'was ended early' : `ended with ${code}`, complaint);
   }

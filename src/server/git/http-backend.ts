@@ -1,8 +1,8 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request.ts';
-import type { Bytes, GitRequest } from '../http/library.ts';
-import { LASTING_SETTINGS } from './bare.ts';
+import type { Bytes } from '../http/library.ts';
+import type { ServiceRequest } from '../http/request.ts';
 import { type Git, type GitProcess, settingArguments } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
@@ -13,7 +13,7 @@ import type { Registry } from './repositories.ts';
  * only reported (git-config(1), `receive.fsck.<msg-id>`).
  */
 function settingsFor(maxUploadBytes: number): string[] {
-  const settings = settingArguments(
+  return settingArguments(
     'http.getanyfile=false',
     'http.receivepack=true',
     'uploadpack.allowFilter=true',
@@ -29,7 +29,6 @@ function settingsFor(maxUploadBytes: number): string[] {
     `receive.maxInputSize=${maxUploadBytes}`,
     'receive.autogc=false',
   );
-  return [...LASTING_SETTINGS, ...settings];
 }
 
 /** Time for a broken push to clean up: git may have received much data. */

@@ -41,7 +41,7 @@ export async function readBranches(git: Git, gitDirectory: string): Promise<Bran
 }
 
 /** Reads which branch HEAD names (gitrepository-layout(5)), whether it exists or not; null where it names a commit. */
-async function readDefaultBranch(gitDirectory: string): Promise<string | null> {
+export async function readDefaultBranch(gitDirectory: string): Promise<string | null> {
   // Git also fails on an unreadable file, with a better message.
   const head = await readFile(join(gitDirectory, 'HEAD'), 'utf8').catch(() => '');
   return /^ref: refs\/heads\/(.+)\n$/.exec(head)?.[1] ?? null;

@@ -7,7 +7,6 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Upload } from '../http/library.ts';
-import { LASTING_SETTINGS } from '../git/bare.ts';
 import { type Git, settingArguments } from '../git/git.ts';
 import { readBlob } from '../git/objects.ts';
 import { readBranches, settleDefaultBranch } from '../git/refs.ts';
@@ -18,15 +17,12 @@ const NO_COMMIT = '0'.repeat(40);
 const FIRST_BRANCH = 'main';
 /** Compressing large files takes long: more at the same time would not finish sooner. */
 const FILES_WRITTEN_AT_ONCE = 4;
-const BLOB_SETTINGS: readonly string[] = [
-  ...LASTING_SETTINGS,
-  ...settingArguments(
-    // Workbooks are compressed already; more effort would not make them smaller.
-    'core.compression=1',
-    // Otherwise each file above our threshold would become a pack of its own.
-    'core.bigFileThreshold=512m',
-  ),
-];
+const BLOB_SETTINGS = settingArguments(
+  // Workbooks are compressed already; more effort would not make them smaller.
+  'core.compression=1',
+  // Otherwise each file above our threshold would become a pack of its own.
+  'core.bigFileThreshold=512m',
+);
 
 /**
  * Makes commits of uploads to the repositories of a registry.
@@ -106,7 +102,7 @@ async function commit(
     throw new RequestError(409, 'unchanged', nothing);
   }
   const parents = parent === null ? [] : ['-p', parent];
-  const commitId = await git.text(gitDirectory, [...LASTING_SETTINGS, 'commit-tree', ...parents, treeId], {
+  const commitId = await git.text(gitDirectory, ['commit-tree', ...parents, treeId], {
     // A key has a person's name, but no address.
     environment: {
       GIT_AUTHOR_NAME: author,
@@ -150,7 +146,7 @@ function writeTree(
       if (!(error instanceof MirrorError)) throw error;
       throw invalid(`these files cannot be committed under these names: ${error.message}`);
     }
-    return git.text(gitDirectory, [...LASTING_SETTINGS, 'write-tree'], { environment });
+    return git.text(gitDirectory, ['write-tree'], { environment });
   });
 }
 
@@ -167,7 +163,7 @@ async function moveBranch(
 ): Promise<void> {
   const args = ['update-ref', `refs/heads/${branch}`, commitId, head ?? NO_COMMIT];
   try {
-    await git.run(gitDirectory, [...LASTING_SETTINGS, ...args]);
+    await git.run(gitDirectory, args);
   } catch (error) {
     // Git's words contain paths of this machine, so find the reason by looking at the branches.
     const { heads } = await readBranches(git, gitDirectory);
