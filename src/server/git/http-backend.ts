@@ -40,13 +40,14 @@ const MAX_WANTS_BYTES = 64 * 1024 ** 2;
 /** A request as git-http-backend(1) reads it (RFC 3875). */
 function cgiVariables(
   gitDirectory: string,
-  { program, isAdvertisement, method, headers }: GitRequest,
+  asked: string,
+  { method, headers, query }: ServiceRequest,
 ): Record<string, string> {
   return {
     GIT_HTTP_EXPORT_ALL: '1',
     GIT_HTTP_MAX_REQUEST_BUFFER: String(MAX_WANTS_BYTES),
-    PATH_TRANSLATED: `${gitDirectory}/${isAdvertisement ? 'info/refs' : program}`,
-    QUERY_STRING: isAdvertisement && program !== null ? `service=${program}` : '',
+    PATH_TRANSLATED: `${gitDirectory}/${asked}`,
+    QUERY_STRING: new URLSearchParams({ service: query.get('service') ?? '' }).toString(),
     REQUEST_METHOD: method,
     SERVER_PROTOCOL: 'HTTP/1.1',
     CONTENT_TYPE: headers['content-type'] ?? '',
@@ -133,16 +134,18 @@ export function createGitServer(
   return {
     /**
      * Answers a request by Git's own program.
+     * @param asked `info/refs` or a program of Git
      * @throws RequestError 503 for a repository that is not cloned yet, MirrorError `service.failed` when git cannot answer, the reason of
-     *   `signal`
+     *   its signal
      */
-    async gitReply(repositoryId: string, request: GitRequest, signal: AbortSignal): Promise<Reply> {
+    async gitReply(repositoryId: string, asked: string, request: ServiceRequest): Promise<Reply> {
+      const { signal } = request;
       const gitDirectory = registry.presentDirectory(repositoryId);
       const leave = await git.forClients.take(signal);
-      const isPush = request.program === 'git-receive-pack' && !request.isAdvertisement;
+      const isPush = asked === 'git-receive-pack';
       const running = git.start(null, [...settings, 'http-backend'], {
-        environment: cgiVariables(gitDirectory, request),
-        input: request.isAdvertisement ? '' : bodyOf(request.body),
+        environment: cgiVariables(gitDirectory, asked, request),
+        input: asked === 'info/refs' ? '' : bodyOf(request.body),
         signal,
         ...(isPush ? { graceMs: PUSH_GRACE_MS } : {}),
       });

@@ -4,20 +4,16 @@ import { RequestError } from '../../lib/http/request.ts';
 import { chooseRange } from './conditions.ts';
 import type { Content, Library, Repository } from './library.ts';
 import { errorReply, verifiedHeader } from './replies.ts';
-import { chooseReference, readContents } from './repository-reference.ts';
+import { findContents } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
 /**
  * Answers a request for a repository, a folder or a single file (service specification, section 4.1).
- * @param tail rest of the route
- * @param signal aborted when the client is gone
  * @throws RequestError 404 for a repository, branch or path that does not exist, 409 for an ambiguous repository
  */
 export async function answerContents(
   library: Library,
-  tail: string,
-  { method, query, headers: asked }: ServiceRequest,
-  signal: AbortSignal,
+  { method, parts: { tail = '' }, query, headers: asked, signal }: ServiceRequest,
 ): Promise<Reply> {
   const { repository, path } = await locate(library, tail);
   const content = await library.content(repository, query.get('branch'), path, signal);
@@ -67,9 +63,9 @@ async function locate(
 ): Promise<{ readonly repository: Repository; readonly path: string }> {
   try {
     const known = await library.knownRepositories?.();
-    if (known !== undefined) return chooseReference(known, readContents(tail));
+    if (known !== undefined) return findContents(known, tail);
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
   }
-  return chooseReference(await library.repositories(), readContents(tail));
+  return findContents(await library.repositories(), tail);
 }

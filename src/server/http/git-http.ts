@@ -3,7 +3,7 @@ import { plainBody, type Reply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import type { Credential } from './auth.ts';
-import { GIT_PROGRAMS, type Library } from './library.ts';
+import type { Library } from './library.ts';
 import { decodeSegments, findGitRepository } from './repository-reference.ts';
 import type { ServiceRequest } from './request.ts';
 
@@ -33,26 +33,21 @@ export function gitRefusal({ status, message, headers }: RequestError): Reply {
 /**
  * Answers a git client (gitprotocol-http(5)) with a personal key. It may fetch, and push into drag-and-drop repositories: an external one
  * is changed at its source.
- * @param reference name of the repository, still encoded, without the `.git` that addresses of Git end with
- * @param asked `info/refs`, with which a client asks for the list of branches first, or a program of Git
  * @throws RequestError if it is refused
  */
 export async function answerGit(
   library: Library,
   changes: Pick<Changes, 'gitReply'>,
-  reference: string,
-  asked: string,
-  { method, headers, query, body }: ServiceRequest,
-  signal: AbortSignal,
+  request: ServiceRequest,
 ): Promise<Reply> {
-  const isAdvertisement = asked === 'info/refs';
-  const named = isAdvertisement ? query.get('service') : asked;
-  const program = GIT_PROGRAMS.find((known) => known === named) ?? null;
+  // A client asks for the list of branches first, then for a program of Git.
+  const { reference = '', asked = '' } = request.parts;
+  const program = asked === 'info/refs' ? request.query.get('service') : asked;
   const repositories = await library.repositories();
   const { id, url, full_name } = findGitRepository(repositories, decodeSegments(reference).join('/'));
   if (program === 'git-receive-pack' && url !== null) {
     const message = `${full_name} is connected to an external Git repository: push to ${url}, and the service fetches it`;
     throw new RequestError(403, 'external', message);
   }
-  return changes.gitReply(id, { program, isAdvertisement, method, headers, body }, signal);
+  return changes.gitReply(id, asked, request);
 }

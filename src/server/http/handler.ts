@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { type BufferedBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
-import { RequestError } from '../../lib/http/request.ts';
+import { RequestError, splitTarget } from '../../lib/http/request.ts';
 import { authorise, requireKey } from './auth.ts';
 import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
@@ -12,7 +12,7 @@ import type { Keys, KnownKey } from '../keys/keys.ts';
 import type { Library } from './library.ts';
 import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
-import { addressOf, BASE_PATH, type ServiceRequest, serviceRequest } from './request.ts';
+import { addressOf, BASE_PATH, type ServiceRequest } from './request.ts';
 import { answerUpload, formReply } from '../uploads/answer.ts';
 import { answerWorkbooks } from './workbooks.ts';
 
@@ -30,16 +30,6 @@ export interface Sources {
 
 const DEFAULT_PAGE_SIZE = 100;
 
-/** A request, with all that is known before it is answered. */
-interface Asked {
-  readonly request: ServiceRequest;
-  /** The named groups of the route's path, still encoded. */
-  readonly parts: Readonly<Record<string, string>>;
-  readonly keys: readonly KnownKey[];
-  /** Aborted when the client is gone. */
-  readonly signal: AbortSignal;
-}
-
 interface Route {
   /** Matches the path of a request as it was sent: nothing is decoded before the key is checked. */
   readonly path: RegExp;
@@ -47,7 +37,7 @@ interface Route {
   /** Finds the key of a request; null if the route is public, or its body is signed or holds the key. */
   readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
   /** @throws RequestError if the request is refused */
-  readonly answer: (sources: Sources, asked: Asked) => Reply | Promise<Reply>;
+  readonly answer: (sources: Sources, request: ServiceRequest) => Reply | Promise<Reply>;
 }
 
 const authoriseCurrent: Route['authorise'] = (headers, keys) => authorise('current', headers, keys);
@@ -58,8 +48,7 @@ const GIT: Route = {
   path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
   methods: [...READ, 'POST'],
   authorise: ({ authorization }, keys) => requireKey(GIT_CREDENTIAL, basicPassword(authorization), keys),
-  answer: (sources, { parts: { reference = '', asked = '' }, request, signal }) =>
-    answerGit(sources.library, madeHere(sources), reference, asked, request, signal),
+  answer: (sources, request) => answerGit(sources.library, madeHere(sources), request),
 };
 
 /** The API (service specification, section 4, and `/repositories` as newer installations answer it), and what lies beside it. */
@@ -68,7 +57,7 @@ const ROUTES: readonly Route[] = [
     path: /^\/api\/(?:repos|repositories)\/?$/,
     methods: [...READ, 'POST'],
     authorise: authoriseCurrent,
-    answer: (sources, { request }) =>
+    answer: (sources, request) =>
       request.method === 'POST'
         ? answerCreate(changesOf(sources), request)
         : answerRepositories(sources.library),
@@ -77,14 +66,13 @@ const ROUTES: readonly Route[] = [
     path: /^\/api\/(?:repos|repositories)\/(?<tail>.+\/contents(?:\/.*)?)$/,
     methods: READ,
     authorise: authoriseCurrent,
-    answer: ({ library }, { parts: { tail = '' }, request, signal }) =>
-      answerContents(library, tail, request, signal),
+    answer: ({ library }, request) => answerContents(library, request),
   },
   {
     path: /^\/api\/v1\/workbooks\/?$/,
     methods: READ,
     authorise: (headers, keys) => authorise('v1', headers, keys),
-    answer: ({ library, pageSize = DEFAULT_PAGE_SIZE }, { request }) =>
+    answer: ({ library, pageSize = DEFAULT_PAGE_SIZE }, request) =>
       answerWorkbooks(library, addressOf(request), pageSize),
   },
   {
@@ -92,18 +80,17 @@ const ROUTES: readonly Route[] = [
     path: /^\/api\/webhooks\/push$/,
     methods: ['POST'],
     authorise: null,
-    answer: ({ library, changes = null }, { keys, request }) =>
-      answerPushEvent(library, changes, keys, request),
+    answer: ({ library, changes = null }, request) => answerPushEvent(library, changes, request),
   },
   {
     // The form with which people upload.
     path: /^\/$/,
     methods: [...READ, 'POST'],
     authorise: null,
-    answer: (sources, { keys, request }) => {
+    answer: (sources, request) => {
       const template = Buffer.from(pageFile(sources.page, 'index.html').bytes).toString('utf8');
       if (request.method !== 'POST') return formReply(template);
-      return answerUpload(template, sources.library, madeHere(sources), keys, request);
+      return answerUpload(template, sources.library, madeHere(sources), request);
     },
   },
   {
@@ -125,7 +112,7 @@ const ROUTES: readonly Route[] = [
  * @param path as it was sent, still encoded
  * @throws RequestError 404 for an unknown path
  */
-export function findRoute(path: string): { readonly route: Route; readonly parts: Asked['parts'] } {
+export function findRoute(path: string): { readonly route: Route; readonly parts: ServiceRequest['parts'] } {
   for (const route of ROUTES) {
     const match = route.path.exec(path);
     if (match !== null) return { route, parts: match.groups ?? {} };
@@ -146,7 +133,7 @@ export async function handle(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   try {
-    const reply = await replyTo(sources, serviceRequest(message), gone.signal);
+    const reply = await replyTo(sources, message, gone.signal);
     await sendReply(message, response, reply);
     return undefined;
   } catch (error) {
@@ -167,9 +154,11 @@ const OWN_FAILURE = new RequestError(
 );
 
 /** Gives the answer to a request. @throws RequestError if it is refused */
-async function replyTo(sources: Sources, request: ServiceRequest, signal: AbortSignal): Promise<Reply> {
-  const { route, parts } = findRoute(request.path);
-  if (!route.methods.includes(request.method)) {
+async function replyTo(sources: Sources, body: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+  const { method = '', headers } = body;
+  const { path, query } = splitTarget(body.url ?? '/');
+  const { route, parts } = findRoute(path);
+  if (!route.methods.includes(method)) {
     const allow = route.methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
@@ -178,8 +167,9 @@ async function replyTo(sources: Sources, request: ServiceRequest, signal: AbortS
   try {
     const keys = await sources.keys();
     // Check the key before slower work on the request.
-    route.authorise?.(request.headers, keys);
-    return await route.answer(sources, { request, parts, keys, signal });
+    route.authorise?.(headers, keys);
+    const more = { query: new URLSearchParams(query), headers, body, keys, signal };
+    return await route.answer(sources, { method, path, parts, ...more });
   } catch (error) {
     if (route === GIT && error instanceof RequestError) return gitRefusal(error);
     throw error;

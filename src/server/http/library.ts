@@ -1,5 +1,3 @@
-import type { IncomingMessage } from 'node:http';
-
 /** The data that the service serves, from Git repositories or a mirror, and the requests that change it. */
 
 /** A repository as the current API gives it (service specification, section 2.1). */
@@ -120,19 +118,4 @@ export interface Upload {
   readonly branch: string;
   readonly message: string;
   readonly files: ReadonlyArray<{ readonly path: string; readonly blobId: string }>;
-}
-
-/** The two programs of Git's protocol over HTTP (gitprotocol-http(5)). */
-export const GIT_PROGRAMS = ['git-upload-pack', 'git-receive-pack'] as const;
-export type GitProgram = (typeof GIT_PROGRAMS)[number];
-
-/** A request of a git client. */
-export interface GitRequest {
-  /** Null if it names no program or an unknown one. */
-  readonly program: GitProgram | null;
-  /** Whether it asks for the list of branches, as a client does first. */
-  readonly isAdvertisement: boolean;
-  readonly method: string;
-  readonly headers: IncomingMessage['headers'];
-  readonly body: IncomingMessage;
 }

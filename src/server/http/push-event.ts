@@ -32,8 +32,7 @@ const SIGNATURE_HEADER = 'x-hub-signature-256';
 export async function answerPushEvent(
   library: Library,
   changes: Changes | null,
-  keys: readonly KnownKey[],
-  { headers, body }: ServiceRequest,
+  { keys, headers, body }: ServiceRequest,
 ): Promise<Reply> {
   const isKeySent = carriesGroupKey(headers, keys);
   // Without a key or a signature the body is not read.

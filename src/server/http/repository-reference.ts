@@ -1,14 +1,6 @@
 import { invalid, RequestError } from '../../lib/http/request.ts';
 import type { Repository } from './library.ts';
 
-/** One way to read the path of a contents request. */
-export interface ContentsReference {
-  /** The `{repo}` part, decoded. */
-  readonly reference: string;
-  /** The `{path}` part, decoded; empty for the whole repository. */
-  readonly path: string;
-}
-
 /**
  * Decodes the segments of a path.
  * @throws RequestError 400 for one that cannot be decoded
@@ -18,23 +10,6 @@ export function decodeSegments(path: string): string[] {
     return path.split('/').map(decodeURIComponent);
   } catch {
     throw invalid('the path holds a % that does not begin an encoded UTF-8 character');
-  }
-}
-
-/**
- * Parses the path of a contents request. A full name with raw slashes is ambiguous if it, or the path, has a segment
- * `contents`: the shortest reference comes first.
- * @param tail `{repo}/contents/{path}`, still encoded: an encoded slash in `{repo}` is part of the name
- * @throws RequestError 400 for a path that cannot be decoded
- */
-export function* readContents(tail: string): Generator<ContentsReference> {
-  const segments = decodeSegments(tail);
-  // A folder may be written with one slash at the end.
-  const end = segments.at(-1) === '' ? -1 : undefined;
-  // An encoded segment `contents` is part of a name.
-  for (const [index, segment] of tail.split('/').entries()) {
-    if (index === 0 || segment !== 'contents') continue;
-    yield { reference: segments.slice(0, index).join('/'), path: segments.slice(index + 1, end).join('/') };
   }
 }
 
@@ -65,19 +40,26 @@ export function findRepository(
 }
 
 /**
- * Finds the first reference of a contents path that names a repository.
- * @param references in the order of preference
- * @throws RequestError 404 if none does, 409 as {@link findRepository}
+ * Finds the repository and the path that a contents request names; an empty path means the whole repository. A full name with raw
+ * slashes is ambiguous if it, or the path, has a segment `contents`: the shortest reference that names a repository counts.
+ * @param tail `{repo}/contents/{path}`, still encoded: an encoded slash in `{repo}` is part of the name
+ * @throws RequestError 400 for a path that cannot be decoded, 404 if no repository is named, 409 as {@link findRepository}
  */
-export function chooseReference(
+export function findContents(
   repositories: readonly Repository[],
-  references: Iterable<ContentsReference>,
+  tail: string,
 ): { readonly repository: Repository; readonly path: string } {
+  const segments = decodeSegments(tail);
+  // A folder may be written with one slash at the end.
+  const end = segments.at(-1) === '' ? -1 : undefined;
   let asked: string | null = null;
-  for (const { reference, path } of references) {
+  // An encoded segment `contents` is part of a name.
+  for (const [index, segment] of tail.split('/').entries()) {
+    if (index === 0 || segment !== 'contents') continue;
+    const reference = segments.slice(0, index).join('/');
     asked ??= reference;
     const repository = findRepository(repositories, reference);
-    if (repository !== undefined) return { repository, path };
+    if (repository !== undefined) return { repository, path: segments.slice(index + 1, end).join('/') };
   }
   throw new RequestError(404, 'repository_not_found', `there is no repository ${asked ?? ''}`);
 }

@@ -1,34 +1,25 @@
 import type { IncomingMessage } from 'node:http';
 
-import { splitTarget } from '../../lib/http/request.ts';
+import type { KnownKey } from '../keys/keys.ts';
 
 /** The path below which the API lies (service specification, section 1). */
 export const BASE_PATH = '/api';
 
-/** A request, as the code that answers it sees it. */
+/** A request whose key was checked, if its route needs one. */
 export interface ServiceRequest {
   readonly method: string;
   /** Path as it was sent, still encoded. */
   readonly path: string;
-  /** Read on demand, which is only after the key was checked. */
+  /** The named groups of the route's path, still encoded. */
+  readonly parts: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
   readonly headers: IncomingMessage['headers'];
   /** The size of its body is not limited yet. */
   readonly body: IncomingMessage;
-}
-
-/** Parses a request. */
-export function serviceRequest(message: IncomingMessage): ServiceRequest {
-  const { path, query } = splitTarget(message.url ?? '/');
-  return {
-    method: message.method ?? '',
-    path,
-    get query() {
-      return new URLSearchParams(query);
-    },
-    headers: message.headers,
-    body: message,
-  };
+  /** The valid keys. */
+  readonly keys: readonly KnownKey[];
+  /** Aborted when the client is gone. */
+  readonly signal: AbortSignal;
 }
 
 /** Address of the request as the client wrote it, for references to other pages. */

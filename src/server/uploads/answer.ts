@@ -70,12 +70,11 @@ export async function answerUpload(
   template: string,
   library: Library,
   uploads: Pick<Changes, 'receive' | 'commit'>,
-  keys: readonly KnownKey[],
   request: ServiceRequest,
 ): Promise<Reply> {
   const fields: Fields = {};
   try {
-    return formReply(template, fields, await takeUpload(library, uploads, keys, request, fields));
+    return formReply(template, fields, await takeUpload(library, uploads, request, fields));
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
     const reply = formReply(template, fields, {
@@ -90,8 +89,7 @@ export async function answerUpload(
 async function takeUpload(
   library: Library,
   uploads: Pick<Changes, 'receive' | 'commit'>,
-  keys: readonly KnownKey[],
-  { headers, body }: ServiceRequest,
+  { keys, headers, body }: ServiceRequest,
   fields: Fields,
 ): Promise<Outcome> {
   let target: { readonly key: KnownKey; readonly repository: Repository } | null = null;

@@ -4,7 +4,7 @@ import { repositorySchema } from '../../../../src/lib/api/schemas.ts';
 import { chooseRange } from '../../../../src/server/http/conditions.ts';
 import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
-import { chooseReference, findRepository } from '../../../../src/server/http/repository-reference.ts';
+import { findRepository } from '../../../../src/server/http/repository-reference.ts';
 
 function repository(id: string, name: string, fullName = name): Repository {
   return {
@@ -19,8 +19,8 @@ function repository(id: string, name: string, fullName = name): Repository {
 describe('repository references', () => {
   const forecast = repository('1', 'forecast', 'a.example/x/forecast.git');
   const other = repository('2', 'forecast', 'b.example/y/forecast.git');
-  const plan = repository('3', 'plan', 'c.example/contents/plan.git');
-  const all = [forecast, other, plan, repository('4', 'c.example')];
+  const plan = repository('3', 'plan', 'c.example/x/plan.git');
+  const all = [forecast, other, plan];
 
   it('takes an id, a full name, and a short name that is unique', () => {
     expect(findRepository(all, '2')).toBe(other);
@@ -33,15 +33,6 @@ describe('repository references', () => {
     expect(() => findRepository(all, 'forecast')).toThrow(expect.objectContaining({ status: 409 }));
     const dropped = repository('5', 'forecast');
     expect(findRepository([...all, dropped], 'forecast')).toBe(dropped);
-  });
-
-  it('uses the first reading that names a repository', () => {
-    const readings = [
-      { reference: 'nobody', path: 'x/contents/a' },
-      { reference: 'c.example/contents/plan.git', path: 'a' },
-    ];
-    expect(chooseReference(all, readings)).toEqual({ repository: plan, path: 'a' });
-    expect(() => chooseReference(all, [{ reference: 'nobody', path: '' }])).toThrow(/nobody/);
   });
 
   it('lists rows that the client understands', () => {

@@ -3,7 +3,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { contentsPath } from '../../../../src/lib/api/requests.ts';
 import { RequestError, splitTarget } from '../../../../src/lib/http/request.ts';
 import { findRoute } from '../../../../src/server/http/handler.ts';
-import { type ContentsReference, readContents } from '../../../../src/server/http/repository-reference.ts';
+import { findContents } from '../../../../src/server/http/repository-reference.ts';
 
 function refusal(path: string): number {
   try {
@@ -14,10 +14,17 @@ function refusal(path: string): number {
   return 0;
 }
 
-/** The readings of the path of a request for contents. */
-function readings(path: string): ContentsReference[] {
-  const { tail } = findRoute(path).parts;
-  return tail === undefined ? [] : [...readContents(tail)];
+/** The full name and the path that a request for contents means, if repositories of these full names exist. */
+function meant(path: string, ...names: readonly string[]): readonly string[] {
+  const repositories = names.map((full_name) => ({
+    id: `id of ${full_name}`,
+    name: '',
+    full_name,
+    url: null,
+    created_at: null,
+  }));
+  const { repository, path: inner } = findContents(repositories, findRoute(path).parts['tail'] ?? '');
+  return [repository.full_name, inner];
 }
 
 describe('routes of the service', () => {
@@ -38,21 +45,21 @@ describe('routes of the service', () => {
     ['/api/repositories/x/contents/50%25%20%231%3F.xlsx', 'x', '50% #1?.xlsx'],
     ['/api/repos/x/contents/a%2Fb', 'x', 'a/b'],
   ])('reads %s', (path, reference, inner) => {
-    expect(readings(path)).toEqual([{ reference, path: inner }]);
+    expect(meant(path, reference)).toEqual([reference, inner]);
   });
 
-  it('gives every reading of a path with several `contents`, the shortest reference first', () => {
-    expect(readings('/api/repos/host/contents/plan.git/contents/a')).toEqual([
-      { reference: 'host', path: 'plan.git/contents/a' },
-      { reference: 'host/contents/plan.git', path: 'a' },
-    ]);
-    expect(readings('/api/repos/contents/contents')).toEqual([{ reference: 'contents', path: '' }]);
+  it('takes the shortest reference that names a repository, if a path has several `contents`', () => {
+    const path = '/api/repos/host/contents/plan.git/contents/a';
+    expect(meant(path, 'host/contents/plan.git')).toEqual(['host/contents/plan.git', 'a']);
+    expect(meant(path, 'host/contents/plan.git', 'host')).toEqual(['host', 'plan.git/contents/a']);
+    expect(meant('/api/repos/contents/contents', 'contents')).toEqual(['contents', '']);
+    expect(() => meant(path, 'other')).toThrow('there is no repository host');
   });
 
   it('understands the client’s address for a reference, a path and a branch', () => {
     const target = `/api${contentsPath('host%2Fplan.git', 'Ä b/#1 100%?.xlsx', 'feature/q3 & more')}`;
     const { path, query } = splitTarget(target);
-    expect(readings(path)).toEqual([{ reference: 'host/plan.git', path: 'Ä b/#1 100%?.xlsx' }]);
+    expect(meant(path, 'host/plan.git')).toEqual(['host/plan.git', 'Ä b/#1 100%?.xlsx']);
     expect(new URLSearchParams(query).get('branch')).toBe('feature/q3 & more');
   });
 
@@ -68,8 +75,8 @@ describe('routes of the service', () => {
   });
 
   it('refuses a path that cannot be decoded', () => {
-    expect(() => readings('/api/repos/x/contents/%ff')).toThrow(/does not begin an encoded UTF-8 character/);
-    expect(() => readings('/api/repos/%zz/contents')).toThrow(/does not begin an encoded UTF-8 character/);
+    expect(() => meant('/api/repos/x/contents/%ff')).toThrow(/does not begin an encoded UTF-8 character/);
+    expect(() => meant('/api/repos/%zz/contents')).toThrow(/does not begin an encoded UTF-8 character/);
   });
 
   it.each([
