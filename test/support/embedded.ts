@@ -2,7 +2,7 @@ import { join } from 'node:path';
 
 import { compareWithGit } from '../../src/server/demo/compare.ts';
 import { createSamples } from '../../src/server/demo/samples.ts';
-import { createWriter, type Writer } from '../../src/server/demo/writer.ts';
+import { createWriter } from '../../src/server/demo/writer.ts';
 import { encodeSegment, repositoryPath } from '../../src/lib/paths/safe-path.ts';
 import { type GitService, KEY, startGitService, TOKEN } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -10,7 +10,7 @@ import { temporaryFolder } from './temporary.ts';
 /** The embedded service with sample repositories, and an empty directory for a mirror. */
 export interface Embedded {
   readonly service: GitService;
-  readonly writer: Writer;
+  readonly writer: { readonly edit: ReturnType<typeof createWriter> };
   readonly directory: string;
   /** The settings as variables. */
   readonly settings: Readonly<Record<string, string>>;
@@ -31,7 +31,7 @@ export async function startEmbedded(): Promise<Embedded> {
   const directory = join(folder, 'mirrored');
   return {
     service,
-    writer: createWriter(samples.registry),
+    writer: { edit: createWriter(samples.registry) },
     directory,
     requests,
     settings: {

@@ -113,9 +113,9 @@ async function mirrorAndEdit(
       if (event.name.endsWith('failed')) progress.sink(event);
     };
     if (!once) tell(say`\nA writer now commits an edit every few seconds. Ctrl-C stops everything.\n`);
-    const writer = createWriter(registry);
+    const makeEdit = createWriter(registry);
     for (;;) {
-      const edit = await writer.edit();
+      const edit = await makeEdit();
       let passes = 0;
       do {
         if (passes === MIRRORED_WITHIN_PASSES) throw notMirrored(edit);

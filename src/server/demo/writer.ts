@@ -54,47 +54,39 @@ export function planEdit(kind: EditPlan['kind'], turn: number, workbooks: readon
 
 const SUMMARIES = { modify: 'changed', add: 'added', delete: 'deleted' } as const;
 
-/** Edits the sample repositories. */
-export interface Writer {
-  /**
-   * Makes one commit that changes one workbook. The service shows it when this returns.
-   * @throws MirrorError when git fails
-   */
-  readonly edit: () => Promise<Edit>;
-}
-
-/** Makes a writer that visits all branches of all repositories in turn, each time with the next kind of edit. */
-export function createWriter(registry: Registry): Writer {
+/**
+ * Makes a writer that visits all branches of all repositories in turn, each time with the next kind of edit.
+ * @returns makes one commit that changes one workbook, which the service then shows; throws MirrorError when git fails
+ */
+export function createWriter(registry: Registry): () => Promise<Edit> {
   const git = new Git();
   let edits = 0;
-  return {
-    async edit() {
-      const turn = edits;
-      edits += 1;
-      const places = await branchesOf(git, registry);
-      const place = places[turn % places.length];
-      if (place === undefined)
-        throw new MirrorError('usage.invalid', 'there is no repository with a branch to edit');
-      const { repositoryId, repository, branch, head, gitDirectory } = place;
-      // Neighbouring branches start with different kinds, so that a short demo shows all of them.
-      const round = Math.floor(turn / places.length) + (turn % places.length);
-      const tree = await listFiles(git, gitDirectory, head);
-      const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
-      const { kind, path } = planEdit(EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify', turn, workbooks);
-      const at = new Date();
-      const change: FileChange =
-        kind === 'delete'
-          ? { kind: 'remove', path }
-          : { kind: 'write', path, content: await makeWorkbook({ seed: at.getTime(), asOf: at }) };
-      const summary = `${SUMMARIES[kind]} ${path}`;
-      const people = Object.values(PEOPLE);
-      const author = people[turn % people.length] ?? PEOPLE.anna;
-      const commit = { branch, from: head, author, at, message: `${summary}\n`, changes: [change] };
-      const [commitId = ''] = await makeCommits(git, gitDirectory, [commit]);
-      const committedAt = new Date();
-      await registry.fetches.fetch(repositoryId);
-      return { repository, branch, summary, path, commitId, committedAt };
-    },
+  return async () => {
+    const turn = edits;
+    edits += 1;
+    const places = await branchesOf(git, registry);
+    const place = places[turn % places.length];
+    if (place === undefined)
+      throw new MirrorError('usage.invalid', 'there is no repository with a branch to edit');
+    const { repositoryId, repository, branch, head, gitDirectory } = place;
+    // Neighbouring branches start with different kinds, so that a short demo shows all of them.
+    const round = Math.floor(turn / places.length) + (turn % places.length);
+    const tree = await listFiles(git, gitDirectory, head);
+    const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
+    const { kind, path } = planEdit(EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify', turn, workbooks);
+    const at = new Date();
+    const change: FileChange =
+      kind === 'delete'
+        ? { kind: 'remove', path }
+        : { kind: 'write', path, content: await makeWorkbook({ seed: at.getTime(), asOf: at }) };
+    const summary = `${SUMMARIES[kind]} ${path}`;
+    const people = Object.values(PEOPLE);
+    const author = people[turn % people.length] ?? PEOPLE.anna;
+    const commit = { branch, from: head, author, at, message: `${summary}\n`, changes: [change] };
+    const [commitId = ''] = await makeCommits(git, gitDirectory, [commit]);
+    const committedAt = new Date();
+    await registry.fetches.fetch(repositoryId);
+    return { repository, branch, summary, path, commitId, committedAt };
   };
 }
 

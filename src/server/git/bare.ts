@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
@@ -46,23 +46,16 @@ export async function keepExact(gitDirectory: string): Promise<void> {
   await syncDirectory(folder);
 }
 
-/** Names of unfinished files in an object store. */
-const UNFINISHED = /^(?:tmp_|\.tmp-)|\.lock$/;
+/** Names of unfinished files; no reference has the ending of the first kind (git-check-ref-format(1)). */
+const UNFINISHED = /\.lock$|^objects\/(?:.*\/)?(?:tmp_|\.tmp-)[^/]*$/;
 
 /**
  * Removes the leftovers of killed git programs: locks of references, which would block every change of
  * them, locks of object lists, and parts of downloads, pushes and packs. Call it only while nothing else uses the repository.
  */
 export async function clearAway(gitDirectory: string): Promise<void> {
-  const below = async (folder: string): Promise<string[]> =>
-    (await readdir(join(gitDirectory, folder), { recursive: true }).catch(() => [])).map((name) =>
-      join(folder, name),
-    );
-  const names = [...(await readdir(gitDirectory).catch(() => [])), ...(await below('refs'))];
-  // No reference has this ending (git-check-ref-format(1)).
-  const locks = names.filter((name) => name.endsWith('.lock'));
-  const parts = (await below('objects')).filter((name) => UNFINISHED.test(basename(name)));
-  for (const name of [...locks, ...parts])
+  const names = await readdir(gitDirectory, { recursive: true }).catch(() => []);
+  for (const name of names.filter((each) => UNFINISHED.test(each)))
     await rm(join(gitDirectory, name), { recursive: true, force: true });
 }
 

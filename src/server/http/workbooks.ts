@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { invalid } from '../../lib/http/request.ts';
-import type { Library, ProcessingStatus, WorkbookRow, Workbooks } from './library.ts';
+import type { Library, ProcessingStatus, WorkbookRow } from './library.ts';
 import { jsonReply } from './replies.ts';
 
 /** A whole number from 1, of at most nine digits. */
@@ -70,17 +70,6 @@ function folded(text: string): string {
   return text.normalize('NFC').toLowerCase();
 }
 
-/** Makes the filter that a query asks for; null for none. */
-function chooserFor(
-  { status, q }: Query,
-  standingOf: Workbooks['standingOf'],
-): ((row: WorkbookRow) => boolean) | null {
-  if (status === undefined && q === '') return null;
-  const wanted = folded(q);
-  return (row) =>
-    (status === undefined || standingOf(row)[status] > 0) && folded(`/${row.path}`).includes(wanted);
-}
-
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4; `file` as its appendix has it). */
 function present(
   { id, integration, branch, path, version, file }: WorkbookRow,
@@ -119,8 +108,13 @@ export async function answerWorkbooks(
 ): Promise<Reply> {
   const query = readQuery(address.searchParams, defaultPageSize);
   const { rows, standingOf } = await library.workbooks();
-  const isChosen = chooserFor(query, standingOf);
-  const selected = isChosen === null ? rows : rows.filter(isChosen);
+  const { status, q } = query;
+  const wanted = folded(q);
+  const selected = rows.filter(
+    (row) =>
+      (status === undefined || standingOf(row)[status] > 0) &&
+      (q === '' || folded(`/${row.path}`).includes(wanted)),
+  );
   const { results, ...envelope } = cutPage(selected, query, address);
   return jsonReply(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
 }

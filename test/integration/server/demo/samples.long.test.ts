@@ -101,7 +101,7 @@ describe('the samples', () => {
 
 describe('the writer', () => {
   it('makes every kind of edit, each in one commit that the service shows immediately', async () => {
-    const writer = createWriter(samples.registry);
+    const makeEdit = createWriter(samples.registry);
     const rowsBut = (rows: readonly Shown[], edit: Pick<Shown, 'repository' | 'branch' | 'path'>): Shown[] =>
       rows.filter(
         (row) => row.repository !== edit.repository || row.branch !== edit.branch || row.path !== edit.path,
@@ -110,7 +110,7 @@ describe('the writer', () => {
     const branches = new Set<string>();
     let before = await shown();
     for (let turn = 0; turn < 24; turn += 1) {
-      const edit = await writer.edit();
+      const edit = await makeEdit();
       const { repository, branch, path, commitId, summary } = edit;
       kinds.add(summary.split(' ')[0]);
       branches.add(`${repository} ${branch}`);
@@ -127,7 +127,7 @@ describe('the writer', () => {
 
 describe('the comparison with Git', () => {
   it('finds no difference in an exact mirror, and every one in another', async () => {
-    await createWriter(samples.registry).edit();
+    await createWriter(samples.registry)();
     await mirrorAll();
     const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);
     expect(differences).toEqual([]);
