@@ -34,7 +34,7 @@ async function main(): Promise<number> {
   const { runProgram } = await import('./cli/frame/program.ts');
   const { tellFailure } = await import('./cli/frame/output.ts');
   const { exitCodeOf, toMirrorError } = await import('./lib/errors/errors.ts');
-  // What nobody waits for is most often a defect; Node itself would print it with the names that it quotes as they are.
+  // An unhandled rejection is most often a defect. Node itself would print the names in it without escaping them.
   process.on('uncaughtException', (error) => {
     tellFailure(toMirrorError(error), process.argv);
     process.exit(exitCodeOf(error));

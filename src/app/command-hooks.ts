@@ -2,10 +2,10 @@ import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { PassContext, StagedState } from '../mirror/pass/context.ts';
-import type { ToldTree } from '../mirror/state/state.ts';
+import type { HookTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
 import { secretsOf } from '../config/secret.ts';
-import { changedFiles, changeLines, toldTree } from './published-changes.ts';
+import { changedFiles, changeLines, hookTree } from './published-changes.ts';
 import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and its timeout, in milliseconds. */
@@ -96,7 +96,7 @@ export function hookEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   layout: DirectoryLayout,
   target: string,
-  { repository, repositoryId, branch }: ToldTree,
+  { repository, repositoryId, branch }: HookTree,
   own: OwnVariables,
 ): Record<string, string> {
   const variables = {
@@ -148,7 +148,7 @@ async function askGate(
   { target, manifest, previous, folder }: StagedState,
   signal: AbortSignal,
 ): Promise<void> {
-  const tree = toldTree(manifest);
+  const tree = hookTree(manifest);
   const environment = hookEnvironment(process.env, layout, target, tree, {
     MIRROR_HOOK: 'beforePublish',
     MIRROR_EVENT: 'staged',

@@ -1,14 +1,14 @@
 import type { Published } from '../mirror/plan/record.ts';
-import type { ToldTree } from '../mirror/state/state.ts';
+import type { HookTree } from '../mirror/state/state.ts';
 import { type ManifestFile, treeChanges } from '../mirror/store/manifest.ts';
 
 /** A tree as the command receives it. */
-export function toldTree({
+export function hookTree({
   repository,
   branch,
   publishedAtMs,
   fingerprint,
-}: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>): ToldTree {
+}: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>): HookTree {
   return {
     repositoryId: repository.id,
     repository: repository.fullName,
@@ -31,13 +31,13 @@ export interface FileChange {
 export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
   const { added, changed, removed } = treeChanges(before, after);
   const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));
-  const standing = (change: 'added' | 'changed', path: string): FileChange => {
+  const fileChange = (change: 'added' | 'changed', path: string): FileChange => {
     const version = versions.get(path);
     return version === undefined ? { change, path } : { change, path, version };
   };
   return [
-    ...added.map((path) => standing('added', path)),
-    ...changed.map((path) => standing('changed', path)),
+    ...added.map((path) => fileChange('added', path)),
+    ...changed.map((path) => fileChange('changed', path)),
     ...removed.map((path): FileChange => ({ change: 'removed', path })),
   ];
 }

@@ -12,7 +12,7 @@ import { isOfCertificate } from '../mirror/upstream/failures.ts';
 import type { PassRequests } from './control/pass-requests.ts';
 import { createLoop, type Loop } from './loop.ts';
 import type { LiveSettings } from './settings/live-settings.ts';
-import { tellShare } from './status/share-report.ts';
+import { reportShare } from './status/share-report.ts';
 import { isReady, type StatusService } from './status/status-service.ts';
 import type { ProgressMonitor } from './supervision/progress-monitor.ts';
 import type { Control } from './triggers/control.ts';
@@ -51,7 +51,7 @@ export function createPassLoop(
             asked.answer(
               end instanceof MirrorError ? failedPass(end) : passOutcome(end, await isReady(status)),
             );
-          await tellShare(status.readMirror, mirror, failure);
+          await reportShare(status.readMirror, mirror, failure);
         }
         if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
       } finally {

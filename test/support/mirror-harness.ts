@@ -1,5 +1,5 @@
 import { MirrorStatusReader } from '../../src/daemon/status/mirror-status.ts';
-import { tellShare } from '../../src/daemon/status/share-report.ts';
+import { reportShare } from '../../src/daemon/status/share-report.ts';
 import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -188,9 +188,9 @@ export class MirrorHarness {
   }
 
   /** Has the instance tell the others how its share stands, as after a pass. */
-  async tellShare(): Promise<void> {
+  async reportShare(): Promise<void> {
     const { loaded, opened } = this;
-    if (loaded !== null) await tellShare(new MirrorStatusReader(() => loaded, opened).read, opened, null);
+    if (loaded !== null) await reportShare(new MirrorStatusReader(() => loaded, opened).read, opened, null);
   }
 
   /** Runs a pass and gives what became of each target. */

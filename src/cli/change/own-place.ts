@@ -9,7 +9,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
-import { tellShare } from '../../daemon/status/share-report.ts';
+import { reportShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
@@ -107,11 +107,11 @@ export async function sync(
       const policy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
       const report = await runPass(mirror.context, policy, trigger, signal, retries).catch(
         async (error: unknown) => {
-          if (!signal.aborted) await tellShare(status.read, mirror, error);
+          if (!signal.aborted) await reportShare(status.read, mirror, error);
           throw error;
         },
       );
-      await tellShare(status.read, mirror, null);
+      await reportShare(status.read, mirror, null);
       await mirror.rememberInstallation();
       const hooksDue = await hooks.settled();
       const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));

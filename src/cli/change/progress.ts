@@ -5,7 +5,7 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
 import { createLiveLine, liveLineOptions } from '../frame/live-line.ts';
-import { isTold } from '../frame/output.ts';
+import { isDelivered } from '../frame/output.ts';
 
 /** The progress of a pass. */
 interface Counts {
@@ -42,7 +42,7 @@ export function createProgress(
   return {
     sink: (event: MirrorEvent): void => {
       count(counts, event);
-      if (isTold(event, loudness) && event.name !== 'pass.failed')
+      if (isDelivered(event, loudness) && event.name !== 'pass.failed')
         live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets), levelOf(event));
       show();
     },

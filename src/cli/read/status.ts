@@ -90,9 +90,9 @@ function status(settings: SettingsFor<'directory'>, names: readonly string[]): P
 }
 
 async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
-  const told = await state.toldTrees();
-  if (told === null) return null;
-  return dueHooks(await store.inventory.read(), told).length;
+  const delivered = await state.hookTrees();
+  if (delivered === null) return null;
+  return dueHooks(await store.inventory.read(), delivered).length;
 }
 
 /** Whether all is well; beside a daemon, `/readyz` decides. */

@@ -5,7 +5,7 @@ import type { Command } from 'commander';
 
 import { commandOf, hookEnvironment } from '../../app/command-hooks.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
-import { changedFiles, changeLines, toldTree } from '../../app/published-changes.ts';
+import { changedFiles, changeLines, hookTree } from '../../app/published-changes.ts';
 import { targetNamed, unknownName } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
 import { UNIT_SECRETS } from '../../config/problems.ts';
@@ -128,7 +128,7 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   const layout = layoutOf(settings.directory);
   const { target, manifest } = await targetOf(layout, asked);
   const folder = publishedTree(layout, target);
-  const tree = toldTree(manifest);
+  const tree = hookTree(manifest);
   const environment = hookEnvironment(process.env, layout, target, tree, {
     MIRROR_HOOK: name,
     MIRROR_TEST: '1',

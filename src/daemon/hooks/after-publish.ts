@@ -14,10 +14,10 @@ import {
   isSameTarget,
   knownChanges,
   spanOf,
-  type StandingTrees,
+  type TreesOnDisk,
 } from './due-hooks.ts';
-import { changeLines, type FileChange, toldTree } from '../../app/published-changes.ts';
-import type { ToldTree } from '../../mirror/state/state.ts';
+import { changeLines, type FileChange, hookTree } from '../../app/published-changes.ts';
+import type { HookTree } from '../../mirror/state/state.ts';
 import { type HookCommand, hookEnvironment, type HookSurroundings } from '../../app/command-hooks.ts';
 import { runCommand, withLine } from '../../lib/process/command.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
@@ -26,11 +26,11 @@ import { publishedTree } from '../../mirror/store/published-tree.ts';
 export interface AfterPublishPorts extends HookSurroundings {
   /** The command in the current settings; null for none. */
   readonly command: () => HookCommand | null;
-  readonly inventory: () => Promise<StandingTrees>;
+  readonly inventory: () => Promise<TreesOnDisk>;
   /** The trees that the command was notified of, by path; null while the state cannot be read. */
-  readonly recall: () => Promise<ReadonlyMap<string, ToldTree> | null>;
+  readonly recall: () => Promise<ReadonlyMap<string, HookTree> | null>;
   /** Records the tree that the command was last notified of at a path; null removes it. */
-  readonly remember: (target: string, tree: ToldTree | null) => Promise<unknown>;
+  readonly remember: (target: string, tree: HookTree | null) => Promise<unknown>;
   readonly emit: EventSink;
 }
 
@@ -51,10 +51,10 @@ const LEAST_WAIT_MS = 100;
 export class AfterPublish {
   readonly #ports: AfterPublishPorts;
   readonly #running: BackgroundWork;
-  readonly #told = new Map<string, ToldTree>();
+  readonly #delivered = new Map<string, HookTree>();
   readonly #due = new Map<string, DueHook>();
   /** The states published since the last check. */
-  readonly #toSee = new Map<string, ToldTree>();
+  readonly #toSee = new Map<string, HookTree>();
   /** Whether all trees must be checked: until then it is not known what is due. */
   #isAllToSee = false;
   #isRecalled = false;
@@ -82,7 +82,7 @@ export class AfterPublish {
   readonly onPublished = ({ target, previous, manifest }: NewState): void => {
     if (this.#ports.command() === null) return;
     this.#keepChanges(target, spanOf(previous, manifest));
-    this.#toSee.set(target, toldTree(manifest));
+    this.#toSee.set(target, hookTree(manifest));
     this.#running.wake();
   };
 
@@ -150,7 +150,8 @@ export class AfterPublish {
   async #recall(): Promise<boolean> {
     const recalled = this.#isRecalled ? null : await this.#ports.recall();
     if (recalled === null) return this.#isRecalled;
-    for (const [target, tree] of recalled) if (!this.#told.has(target)) this.#told.set(target, tree);
+    for (const [target, tree] of recalled)
+      if (!this.#delivered.has(target)) this.#delivered.set(target, tree);
     this.#isRecalled = true;
     return true;
   }
@@ -158,14 +159,14 @@ export class AfterPublish {
   async #lookAtAll(): Promise<void> {
     const trees = await this.#ports.inventory();
     this.#due.clear();
-    for (const due of dueHooks(trees, this.#told)) this.#due.set(due.target, due);
+    for (const due of dueHooks(trees, this.#delivered)) this.#due.set(due.target, due);
     for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
   }
 
-  #lookAt(target: string, tree: ToldTree): void {
+  #lookAt(target: string, tree: HookTree): void {
     const known = this.#due.get(target);
     const hasMoved = known?.event === 'moved' && isSameTarget(known.tree, tree);
-    const due = hasMoved ? { ...known, tree } : dueForTree(target, tree, this.#told);
+    const due = hasMoved ? { ...known, tree } : dueForTree(target, tree, this.#delivered);
     if (due !== null) this.#due.set(target, due);
   }
 
@@ -175,8 +176,8 @@ export class AfterPublish {
     // Changes while the command runs are due afterwards.
     this.#due.delete(target);
     try {
-      const changes = knownChanges(due, this.#told.get(target), span);
-      const durationMs = await tellTree(this.#ports, command, due, changes, stop);
+      const changes = knownChanges(due, this.#delivered.get(target), span);
+      const durationMs = await runForTree(this.#ports, command, due, changes, stop);
       this.#failed.delete(target);
       if (this.#changes.get(target) === span) this.#changes.delete(target);
       await this.#remember(target, due.event === 'retired' ? null : due.tree);
@@ -196,9 +197,9 @@ export class AfterPublish {
     }
   }
 
-  async #remember(target: string, tree: ToldTree | null): Promise<void> {
-    if (tree === null) this.#told.delete(target);
-    else this.#told.set(target, tree);
+  async #remember(target: string, tree: HookTree | null): Promise<void> {
+    if (tree === null) this.#delivered.delete(target);
+    else this.#delivered.set(target, tree);
     await this.#ports.remember(target, tree);
   }
 
@@ -213,7 +214,7 @@ export class AfterPublish {
  * @returns how long it took, in milliseconds
  * @throws MirrorError `hook.failed`, `pass.abandoned`
  */
-async function tellTree(
+async function runForTree(
   { layout, scrub: masked }: HookSurroundings,
   command: HookCommand,
   { target, tree, event, movedFrom, before }: DueHook,

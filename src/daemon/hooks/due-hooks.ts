@@ -1,6 +1,6 @@
-import { changedFiles, type FileChange, toldTree } from '../../app/published-changes.ts';
+import { changedFiles, type FileChange, hookTree } from '../../app/published-changes.ts';
 import type { Published } from '../../mirror/plan/record.ts';
-import type { ToldTree } from '../../mirror/state/state.ts';
+import type { HookTree } from '../../mirror/state/state.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 
 /** News for the command: a tree has a new state, has moved, or has left the mirror. */
@@ -11,13 +11,13 @@ export interface DueHook {
   /** The former path of the tree, if it moved. */
   readonly movedFrom: string | null;
   /** The tree at that path, or the one that left. */
-  readonly tree: ToldTree;
+  readonly tree: HookTree;
   /** The state that the command was last notified of; null for none. */
-  readonly before: ToldTree | null;
+  readonly before: HookTree | null;
 }
 
 /** The trees on the disk. */
-export interface StandingTrees {
+export interface TreesOnDisk {
   readonly published: readonly Published[];
   readonly others: readonly Pick<Published, 'path'>[];
   /** Paths whose manifest cannot be read. */
@@ -25,7 +25,7 @@ export interface StandingTrees {
 }
 
 /** Whether two trees belong to one target. */
-export function isSameTarget(a: ToldTree, b: ToldTree): boolean {
+export function isSameTarget(a: HookTree, b: HookTree): boolean {
   return a.repositoryId === b.repositoryId && a.branch === b.branch;
 }
 
@@ -34,32 +34,32 @@ export function isSameTarget(a: ToldTree, b: ToldTree): boolean {
  * nothing is forgotten after crashes, restarts and failures. Moved trees come first, trees that left the mirror last.
  * @param trees the mirror's trees: nothing is due for trees that another instance mirrors now, and for paths with an unreadable
  *   manifest
- * @param told by path
+ * @param delivered by path
  */
 export function dueHooks(
-  { published, others, unreadable }: StandingTrees,
-  told: ReadonlyMap<string, ToldTree>,
+  { published, others, unreadable }: TreesOnDisk,
+  delivered: ReadonlyMap<string, HookTree>,
 ): DueHook[] {
-  const standing = new Set([...[...published, ...others].map(({ path }) => path), ...unreadable]);
+  const present = new Set([...[...published, ...others].map(({ path }) => path), ...unreadable]);
   const left = new Map<string, string>();
-  for (const [path, tree] of told) if (!standing.has(path)) left.set(keyOf(tree), path);
+  for (const [path, tree] of delivered) if (!present.has(path)) left.set(keyOf(tree), path);
   const moved: DueHook[] = [];
   const changed: DueHook[] = [];
   for (const each of published) {
     if (!each.treePresent) continue;
-    const tree = toldTree(each);
+    const tree = hookTree(each);
     const from = left.get(keyOf(tree));
-    const before = from === undefined ? undefined : told.get(from);
-    if (from !== undefined && before !== undefined && !isTold(told.get(each.path), tree)) {
+    const before = from === undefined ? undefined : delivered.get(from);
+    if (from !== undefined && before !== undefined && !isDelivered(delivered.get(each.path), tree)) {
       left.delete(keyOf(tree));
       moved.push({ event: 'moved', target: each.path, movedFrom: from, tree, before });
     } else {
-      const due = dueForTree(each.path, tree, told);
+      const due = dueForTree(each.path, tree, delivered);
       if (due !== null) changed.push(due);
     }
   }
   const retired = [...left.values()].flatMap((target): DueHook[] => {
-    const tree = told.get(target);
+    const tree = delivered.get(target);
     return tree === undefined ? [] : [{ event: 'retired', target, movedFrom: null, tree, before: tree }];
   });
   return [...moved, ...changed, ...retired];
@@ -68,20 +68,20 @@ export function dueHooks(
 /** The news of a published tree; null for none. */
 export function dueForTree(
   target: string,
-  tree: ToldTree,
-  told: ReadonlyMap<string, ToldTree>,
+  tree: HookTree,
+  delivered: ReadonlyMap<string, HookTree>,
 ): DueHook | null {
-  const known = told.get(target);
-  if (isTold(known, tree)) return null;
+  const known = delivered.get(target);
+  if (isDelivered(known, tree)) return null;
   const before = known !== undefined && isSameTarget(known, tree) ? known : null;
   return { event: 'published', target, movedFrom: null, tree, before };
 }
 
-function isTold(known: ToldTree | undefined, tree: ToldTree): boolean {
+function isDelivered(known: HookTree | undefined, tree: HookTree): boolean {
   return known !== undefined && isSameTarget(known, tree) && known.publishedAtMs === tree.publishedAtMs;
 }
 
-function keyOf({ repositoryId, branch }: ToldTree): string {
+function keyOf({ repositoryId, branch }: HookTree): string {
   return JSON.stringify([repositoryId, branch]);
 }
 
@@ -108,7 +108,7 @@ export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpa
  */
 export function knownChanges(
   { event, before, tree }: Omit<DueHook, 'target' | 'movedFrom'>,
-  occupant: ToldTree | undefined,
+  occupant: HookTree | undefined,
   span: ChangeSpan | undefined,
 ): readonly FileChange[] | null {
   if (event === 'retired') return null;

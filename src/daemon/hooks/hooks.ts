@@ -10,7 +10,12 @@ import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createHeartbeat, createWebhook, type Heartbeat, type Webhook } from './http-hooks.ts';
-import { type Notification, tellOfEvent, tellOfTargets, type Troubles } from './notifications.ts';
+import {
+  type Notification,
+  notificationsOfEvent,
+  notificationsOfTargets,
+  type Troubles,
+} from './notifications.ts';
 import { createPoster, type Poster } from './post.ts';
 
 /** Time for hooks to end when the program stops, in milliseconds. */
@@ -20,7 +25,7 @@ export const HOOKS_CLOSE_MS = 27_000;
 export const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Longest part of that time to reserve for notifications, in milliseconds. */
-const TELLING_MS = 5000;
+const NOTIFYING_MS = 5000;
 
 /** Wait before targets are checked, in milliseconds: drift is recorded a moment after its event, and may be over by then. */
 const SETTLE_MS = 1000;
@@ -69,8 +74,8 @@ export class Hooks {
       ...surroundings,
       command: () => commandOf(current(), 'afterPublish'),
       inventory: store.inventory.read,
-      recall: () => state.toldTrees(),
-      remember: (target, tree) => state.saveToldTree(target, tree),
+      recall: () => state.hookTrees(),
+      remember: (target, tree) => state.saveHookTree(target, tree),
       emit,
     });
     this.#poster = createPoster(ANSWER_TIMEOUT_MS);
@@ -87,12 +92,12 @@ export class Hooks {
   readonly sink: EventSink = (event) => {
     const { name } = event;
     if (LOOK_AGAIN.has(name)) this.#afterPublish.lookAtAll();
-    this.#look(() => this.#tellNew((known) => tellOfEvent(known, event)));
+    this.#look(() => this.#sendNew((known) => notificationsOfEvent(known, event)));
     if (name === 'pass.finished' || name === 'pass.failed')
-      this.#look(() => this.#tellOfMirror(name === 'pass.finished'));
+      this.#look(() => this.#notifyOfMirror(name === 'pass.finished'));
     if (name === 'target.drifted' || name === 'target.whole') {
       clearTimeout(this.#settling);
-      this.#settling = setTimeout(() => this.#look(() => this.#tellOfMirror(false)), SETTLE_MS).unref();
+      this.#settling = setTimeout(() => this.#look(() => this.#notifyOfMirror(false)), SETTLE_MS).unref();
     }
   };
 
@@ -106,11 +111,11 @@ export class Hooks {
    * next start; unsent notifications are lost.
    */
   async close(timeoutMs: number): Promise<void> {
-    const tellingMs = Math.min(TELLING_MS, timeoutMs);
-    await this.#afterPublish.close(Math.max(0, timeoutMs - tellingMs - KILL_GRACE_MS));
+    const notifyingMs = Math.min(NOTIFYING_MS, timeoutMs);
+    await this.#afterPublish.close(Math.max(0, timeoutMs - notifyingMs - KILL_GRACE_MS));
     clearTimeout(this.#settling);
     await this.#allLooks();
-    await Promise.all([this.#webhook.close(tellingMs), this.#heartbeat.close(tellingMs)]);
+    await Promise.all([this.#webhook.close(notifyingMs), this.#heartbeat.close(notifyingMs)]);
     // Record the notifications that have arrived by now.
     await this.#allLooks();
     await this.#poster.close();
@@ -128,7 +133,7 @@ export class Hooks {
     });
   }
 
-  async #tellNew(findNew: (known: Troubles) => Notification[]): Promise<void> {
+  async #sendNew(findNew: (known: Troubles) => Notification[]): Promise<void> {
     if (this.#current().hooks.webhook === undefined) return;
     this.#troubles ??= new Map(Object.entries((await this.#state.read('troubles')) ?? {}));
     const notifications = findNew(this.#troubles);
@@ -136,12 +141,12 @@ export class Hooks {
   }
 
   /** @param isAfterPass whether a pass has just completed: only then a heartbeat is sent */
-  async #tellOfMirror(isAfterPass: boolean): Promise<void> {
+  async #notifyOfMirror(isAfterPass: boolean): Promise<void> {
     const { webhook, heartbeat } = this.#current().hooks;
     const isBeating = isAfterPass && heartbeat !== undefined;
     if (webhook === undefined && !isBeating) return;
     const { targets, readiness } = await this.#readMirror();
-    await this.#tellNew((known) => tellOfTargets(known, targets, readiness));
+    await this.#sendNew((known) => notificationsOfTargets(known, targets, readiness));
     if (isBeating && readiness.isReady) this.#heartbeat.beat();
   }
 

@@ -45,16 +45,16 @@ const NEWS_IN: EventTable<[], News | null> = {
 };
 
 /** The notifications for an event. @param troubles is updated */
-export function tellOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
+export function notificationsOfEvent(troubles: Troubles, event: MirrorEvent): Notification[] {
   const { name } = event;
   if (name === 'pass.finished') troubles.delete('stuck');
   const found = forEvent(NEWS_IN, event) ?? null;
   return [
     // After a run, a hook knows the targets for which it is due: its trouble without a target is over.
     ...(name === 'hook.finished'
-      ? whenTurned(troubles, news('hook.recovered', { hook: event.hook }, [hookKey(event.hook, null), null]))
+      ? ifChanged(troubles, news('hook.recovered', { hook: event.hook }, [hookKey(event.hook, null), null]))
       : []),
-    ...(found === null ? [] : whenTurned(troubles, found)),
+    ...(found === null ? [] : ifChanged(troubles, found)),
   ];
 }
 
@@ -66,7 +66,7 @@ function hookKey(hook: string, target: string | null): string {
  * The notifications for the states of the targets, and for the mirror's readiness.
  * @param troubles is updated; deleted targets are removed
  */
-export function tellOfTargets(
+export function notificationsOfTargets(
   troubles: Troubles,
   statuses: readonly TargetStatus[],
   readiness: Readiness,
@@ -76,13 +76,13 @@ export function tellOfTargets(
   const known = new Set(statuses.map(({ target }) => targetKey(target)));
   for (const key of troubles.keys()) if (key.startsWith('target:') && !known.has(key)) troubles.delete(key);
   return [
-    ...statuses.flatMap((status) => tellOfTarget(troubles, status)),
-    ...(readiness.isListed ? tellOfReadiness(troubles, readiness) : []),
+    ...statuses.flatMap((status) => notificationsOfTarget(troubles, status)),
+    ...(readiness.isListed ? notificationsOfReadiness(troubles, readiness) : []),
   ];
 }
 
 /** The notification for each state of a target; `over` ends an earlier trouble, null leaves open whether it is over. */
-const TOLD_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> = {
+const NOTIFIED_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> = {
   failing: 'target.failed',
   quarantined: 'target.failed',
   stalled: 'target.failed',
@@ -97,13 +97,13 @@ const TOLD_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> =
   pending: null,
 };
 
-function tellOfTarget(troubles: Troubles, status: TargetStatus): Notification[] {
+function notificationsOfTarget(troubles: Troubles, status: TargetStatus): Notification[] {
   const { target, state } = status;
-  const type = TOLD_AS[state];
+  const type = NOTIFIED_AS[state];
   const key = targetKey(target);
   if (type === null) return [];
-  if (type === 'over') return whenTurned(troubles, news('target.recovered', { target }, [key, null]));
-  return whenTurned(troubles, news(type, { target, state, ...whyOf(status) }, [key, state]));
+  if (type === 'over') return ifChanged(troubles, news('target.recovered', { target }, [key, null]));
+  return ifChanged(troubles, news(type, { target, state, ...whyOf(status) }, [key, state]));
 }
 
 function whyOf({ state, failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
@@ -120,18 +120,18 @@ function targetKey(target: string): string {
 }
 
 /** Reasons that the notifications of single targets cover. */
-const TOLD_OF_TARGET: ReadonlySet<string> = new Set(['failing', 'quarantined', 'stalled', 'held']);
+const NOTIFIED_FOR_TARGETS: ReadonlySet<string> = new Set(['failing', 'quarantined', 'stalled', 'held']);
 
-function tellOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
-  const notReady = readiness.notReady.filter(({ reason }) => !TOLD_OF_TARGET.has(reason));
+function notificationsOfReadiness(troubles: Troubles, readiness: Readiness): Notification[] {
+  const notReady = readiness.notReady.filter(({ reason }) => !NOTIFIED_FOR_TARGETS.has(reason));
   if (notReady.length === 0 && !readiness.selectsNothing)
-    return whenTurned(troubles, news('mirror.fresh', {}, ['mirror', null]));
+    return ifChanged(troubles, news('mirror.fresh', {}, ['mirror', null]));
   const first = notReady.slice(0, TARGETS_NAMED).map(({ target, reason, verifiedAtMs }) => ({
     target,
     reason,
     verifiedAt: verifiedAtMs === null ? null : new Date(verifiedAtMs).toISOString(),
   }));
-  return whenTurned(troubles, news('mirror.stale', { count: notReady.length, first }, ['mirror', 'stale']));
+  return ifChanged(troubles, news('mirror.stale', { count: notReady.length, first }, ['mirror', 'stale']));
 }
 
 /** @returns the parts of a failure; `triedAgain`: whether the program tries again soon, so that no manual action is needed yet */
@@ -140,7 +140,7 @@ function failureFields({ code, message, hint }: EventFailure): Readonly<Record<s
 }
 
 /** A notification, with the new state of a trouble that it is about; null for its end. */
-type News = readonly [told: Notification, trouble: Trouble | undefined];
+type News = readonly [notification: Notification, trouble: Trouble | undefined];
 type Trouble = readonly [key: string, state: string | null];
 
 function news(type: NotificationType, fields: Notification['fields'], trouble?: Trouble): News {
@@ -148,11 +148,11 @@ function news(type: NotificationType, fields: Notification['fields'], trouble?: 
 }
 
 /** The notification, unless it is about a trouble that has not changed. */
-function whenTurned(troubles: Troubles, [told, trouble]: News): Notification[] {
-  if (trouble === undefined) return [told];
+function ifChanged(troubles: Troubles, [notification, trouble]: News): Notification[] {
+  if (trouble === undefined) return [notification];
   const [key, state] = trouble;
   if ((troubles.get(key) ?? null) === state) return [];
   if (state === null) troubles.delete(key);
   else troubles.set(key, state);
-  return [told];
+  return [notification];
 }

@@ -42,7 +42,7 @@ export interface EventLog {
  * with milliseconds (RFC 3339).
  */
 export function createEventLog(options: LoggerOptions): EventLog {
-  let levelInHand: EventLevel = 'info';
+  let currentLevel: EventLevel = 'info';
   const log = pino(
     {
       level: options.level,
@@ -51,18 +51,18 @@ export function createEventLog(options: LoggerOptions): EventLog {
       formatters: { level: (label) => ({ level: label }) },
     },
     {
-      write: (line) => options.write(escapedJson(scrub(line, options.secrets())), levelInHand),
+      write: (line) => options.write(escapedJson(scrub(line, options.secrets())), currentLevel),
     },
   );
   return {
     sink: (event) => {
       const { name, ...fields } = event;
-      levelInHand = levelOf(event);
+      currentLevel = levelOf(event);
       const message = String(describeEvent(event));
-      if (options.format === 'json') log[levelInHand]({ event: name, ...fields }, message);
-      else if (log.isLevelEnabled(levelInHand)) {
+      if (options.format === 'json') log[currentLevel]({ event: name, ...fields }, message);
+      else if (log.isLevelEnabled(currentLevel)) {
         const clean = escaped(scrub(message, options.secrets()));
-        options.write(prettyLine(Date.now(), levelInHand, clean, options.colors), levelInHand);
+        options.write(prettyLine(Date.now(), currentLevel, clean, options.colors), currentLevel);
       }
     },
     setLevel: (level) => {

@@ -12,7 +12,7 @@ import type { MirrorStatusReader } from './mirror-status.ts';
  * @param readMirror reads the state of the mirror
  * @param failure why the whole pass failed; null if it did not
  */
-export async function tellShare(
+export async function reportShare(
   readMirror: MirrorStatusReader['read'],
   { store, state }: Pick<Mirror, 'store' | 'state'>,
   failure: unknown,

@@ -123,7 +123,7 @@ const live = z
       restartNeeded: list(z.string()),
     }),
     http: z.object({ problem: eventFailureSchema.nullable() }).meta({
-      description: 'why nothing is served at http.listen: null to whoever is answered there',
+      description: 'why nothing is served at http.listen; always null in an answer from there',
     }),
   })
   .meta({ description: 'what the daemon is doing, and did lately' });

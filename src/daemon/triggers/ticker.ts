@@ -40,25 +40,25 @@ export function startTicker(
     seenAtMs = nowMs;
     if (isDue) {
       onTick();
-      reckon();
+      schedule();
     } else wait();
   };
   const wait = (): void => {
     clearTimeout(timer);
     timer = setTimeout(look, Math.max(0, Math.min(LOOK_EVERY_MS, nextAtMs - Date.now())));
   };
-  const reckon = (): void => {
+  const schedule = (): void => {
     // Settings read during shutdown arrive afterwards: a new timer would keep the process alive.
     if (isStopped) return;
     nextAtMs = nextRunOf(present) ?? Number.POSITIVE_INFINITY;
     if (Number.isFinite(nextAtMs)) onNext(nextAtMs);
     wait();
   };
-  reckon();
+  schedule();
   return {
     take: (next) => {
       present = next;
-      reckon();
+      schedule();
     },
     stop: () => {
       isStopped = true;

@@ -35,7 +35,7 @@ export interface WebServer {
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 60_000 };
 
 /** Time until the same failure is reported again, in milliseconds: it may have ended and begun again. */
-const TELL_AGAIN_MS = 3_600_000;
+const REPORT_AGAIN_MS = 3_600_000;
 
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
@@ -54,7 +54,7 @@ export async function createWebServer(options: WebServerOptions): Promise<WebSer
 
 /** Makes a server of some paths, which does nothing before `listen` is called. */
 function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string, Route>): WebServer {
-  const onFailure = tellOnce(emit);
+  const onFailure = reportOnce(emit);
   const streams = createEventStreams();
   const server = createHttpServer(PATIENCE, SETTING, (error) => onFailure(null, error));
   let ownHost = '';
@@ -84,14 +84,14 @@ function serveRoutes(access: Access, emit: EventSink, routes: ReadonlyMap<string
  * Logs failed replies, each failure at most once an hour: this event makes pages send requests immediately,
  * which fail again.
  */
-function tellOnce(emit: EventSink): (path: string | null, error: unknown) => void {
-  let told = '';
+function reportOnce(emit: EventSink): (path: string | null, error: unknown) => void {
+  let reported = '';
   let againAtMs = 0;
   return (path, error) => {
     const failure = eventFailure(error);
-    if (failure.message === told && performance.now() < againAtMs) return;
-    told = failure.message;
-    againAtMs = performance.now() + TELL_AGAIN_MS;
+    if (failure.message === reported && performance.now() < againAtMs) return;
+    reported = failure.message;
+    againAtMs = performance.now() + REPORT_AGAIN_MS;
     emit({ name: 'http.failed', path, ...failure });
   };
 }
@@ -179,7 +179,7 @@ async function keepListening(
   tryAgainMs: number,
 ): Promise<() => Promise<void>> {
   let isClosed = false;
-  let told = '';
+  let reported = '';
   let timer: NodeJS.Timeout | undefined;
   let attempt = Promise.resolve();
   const again = (): void => {
@@ -193,8 +193,8 @@ async function keepListening(
       if (current().http.token === undefined && !isOwnMachine) emit({ name: 'http.unprotected', address });
     } catch (error) {
       const failure = eventFailure(error);
-      if (failure.message !== told) emit({ name: 'http.unavailable', ...failure });
-      told = failure.message;
+      if (failure.message !== reported) emit({ name: 'http.unavailable', ...failure });
+      reported = failure.message;
       if (!isClosed) timer = setTimeout(again, tryAgainMs).unref();
     }
   };

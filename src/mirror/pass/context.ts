@@ -5,7 +5,7 @@ import type { Manifest } from '../store/manifest.ts';
 import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink, ReportedOnce, PullMonitor, PullMeter } from './events.ts';
-import type { PullQueue, QueueLimits, Turn } from './queue.ts';
+import type { PullQueue, QueueLimits, PullControls } from './queue.ts';
 import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
@@ -135,7 +135,7 @@ export interface Reception extends RepositoryFacts {
 }
 
 /** The pull of one target, as data. It may outlast its pass by hours, and so holds only what it needs. */
-export interface Pull extends Reception, Pick<Turn, 'toPublish'> {
+export interface Pull extends Reception, Pick<PullControls, 'toPublish'> {
   readonly context: PassContext;
   readonly guard: GuardPolicy;
   readonly approvals: Approvals;

@@ -18,7 +18,7 @@ import { type PassContext, type Pull, repositoryFacts, type RunningPass } from '
 import { isReachable, notFoundError } from './receive.ts';
 import { forget, recordAll, recordEnds, recordQueued, rememberedOf, withdraw } from './record.ts';
 import { joinSignals } from '../../lib/concurrency/concurrency.ts';
-import type { QueuedPull, Turn } from './queue.ts';
+import type { QueuedPull, PullControls } from './queue.ts';
 import { pullTarget, resultOfFailure } from './pull.ts';
 
 /** Outcomes of pulls that leave the published tree in its place. */
@@ -153,7 +153,7 @@ async function pullAll(pass: RunningPass, actions: readonly PullAction[]): Promi
   return [...ended, ...unfinished.map((action) => unfinishedResult(context, action))];
 }
 
-/** A pull, and the signal of its pass, before its turn. */
+/** A pull that has not begun, and the signal of its pass. */
 type PlannedPull = Omit<Pull, 'meter' | 'onProgress' | 'toPublish'>;
 
 function queuedPull(planned: PlannedPull): QueuedPull {
@@ -161,10 +161,10 @@ function queuedPull(planned: PlannedPull): QueuedPull {
   return {
     action,
     service: context.service,
-    // Since when it waits for its turn: since its target was last verified, or tried.
+    // Since when it waits for a slot: since its target was last verified, or tried.
     waitingSinceMs: Math.max(record.verifiedAtMs ?? 0, record.failure?.lastAtMs ?? 0),
     sizeBytes: action.byWorkbook === 'no' ? (action.published?.archiveBytes ?? null) : 0,
-    run: (turn) => pullAndRecord(planned, turn),
+    run: (controls) => pullAndRecord(planned, controls),
   };
 }
 
@@ -176,7 +176,10 @@ function unfinishedResult({ queue }: Pick<PassContext, 'queue'>, action: Action)
 }
 
 /** Pulls a target and records the outcome. */
-async function pullAndRecord(planned: PlannedPull, { signal, toPublish }: Turn): Promise<EndedResult> {
+async function pullAndRecord(
+  planned: PlannedPull,
+  { signal, toPublish }: PullControls,
+): Promise<EndedResult> {
   const { context, action, record, tree, listedAtMs } = planned;
   const { onProgress } = context.store;
   const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);

@@ -5,7 +5,7 @@ import { type TargetId, targetKey } from '../upstream/listing.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink } from './events.ts';
 
-/** The facts about a waiting pull that decide its turn. */
+/** The facts about a waiting pull that decide when it begins. */
 export interface Waiting {
   readonly action: { readonly target: Pick<TargetId, 'repositoryId'> };
   /** Since when its target waits, in milliseconds since the epoch; 0 for always. */
@@ -14,17 +14,17 @@ export interface Waiting {
   readonly sizeBytes: number | null;
 }
 
-/** A pull that waits for its turn. A target has at most one waiting or running pull. */
+/** A pull that waits for a slot. A target has at most one waiting or running pull. */
 export interface QueuedPull extends Waiting {
   readonly action: PullAction;
   /** The service that it asks, which must stay open until the pull has ended. */
   readonly service: PassService;
   /** Pulls, and records the outcome. @throws errors that would end every other pull, too */
-  readonly run: (turn: Turn) => Promise<EndedResult>;
+  readonly run: (controls: PullControls) => Promise<EndedResult>;
 }
 
 /** The controls of a pull that has begun. */
-export interface Turn {
+export interface PullControls {
   /** Cancels it. */
   readonly signal: AbortSignal;
   /**

@@ -104,7 +104,7 @@ export const DOCUMENTS: { readonly [Name in keyof Documents]: z.ZodType<Document
 };
 
 /** A tree as the command after publishing last received it, with the path of its target. */
-export const toldTreeSchema = z.object({
+export const hookTreeSchema = z.object({
   target: text.refine(isTargetPath),
   repositoryId: text,
   repository: text,

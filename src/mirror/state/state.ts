@@ -20,11 +20,11 @@ import {
   storedRecord,
   type StoredRecord,
   storedRecordSchema,
-  toldTreeSchema,
+  hookTreeSchema,
 } from './schemas.ts';
 
 /** A tree in the form in which the command after publishing receives it. `publishedAtMs` distinguishes its states. */
-export type ToldTree = Readonly<Omit<z.infer<typeof toldTreeSchema>, 'target'>>;
+export type HookTree = Readonly<Omit<z.infer<typeof hookTreeSchema>, 'target'>>;
 
 /** The result of the last pass. */
 export type StoredPass = z.infer<typeof lastPassSchema>;
@@ -114,7 +114,7 @@ export class State {
   readonly #listener: StoreListener;
   readonly #targets: Keyv;
   readonly #service: Keyv;
-  readonly #told: Keyv;
+  readonly #hookTrees: Keyv;
   readonly #shares: Keyv | null;
   readonly #queue = new Places(1);
   /** Null while the stored state is unknown: before the first reading, and after a failure. */
@@ -129,7 +129,7 @@ export class State {
     this.#listener = listener;
     this.#targets = namespace(`${directoryId}-targets`);
     this.#service = namespace(`${directoryId}-service`);
-    this.#told = namespace(`${directoryId}-told`);
+    this.#hookTrees = namespace(`${directoryId}-told`);
     this.#shares = reports === null ? null : namespace(reports);
   }
 
@@ -225,16 +225,16 @@ export class State {
   }
 
   /** The trees that the command after publishing received, by the path of their target. */
-  async toldTrees(): Promise<Map<string, ToldTree> | null> {
-    const trees = await this.#unlessFailing(() => valuesOf(this.#told, toldTreeSchema));
-    return trees && new Map(trees.map(({ target, ...tree }): [string, ToldTree] => [target, tree]));
+  async hookTrees(): Promise<Map<string, HookTree> | null> {
+    const trees = await this.#unlessFailing(() => valuesOf(this.#hookTrees, hookTreeSchema));
+    return trees && new Map(trees.map(({ target, ...tree }): [string, HookTree] => [target, tree]));
   }
 
   /** Notes the tree that the command last received for a target; null if the tree is gone. */
-  saveToldTree(target: string, tree: ToldTree | null): Promise<boolean> {
+  saveHookTree(target: string, tree: HookTree | null): Promise<boolean> {
     const key = digestOf(target);
     return this.#saved(() =>
-      tree === null ? this.#told.delete(key) : this.#told.set(key, { target, ...tree }),
+      tree === null ? this.#hookTrees.delete(key) : this.#hookTrees.set(key, { target, ...tree }),
     );
   }
 

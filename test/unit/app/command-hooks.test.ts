@@ -5,7 +5,7 @@ import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { SettingsError } from '../../../src/config/problems.ts';
 import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
-import { toldTree } from '../../../src/app/published-changes.ts';
+import { hookTree } from '../../../src/app/published-changes.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
 import { published, repository } from '../../support/builders.ts';
 
@@ -122,7 +122,7 @@ describe('the environment of a command', () => {
   });
 
   it('holds no NUL, with which the command could not start', () => {
-    const tree = toldTree(published(repository({ fullName: 'A\0B' })));
+    const tree = hookTree(published(repository({ fullName: 'A\0B' })));
     const own = { MIRROR_HOOK: 'afterPublish', MIRROR_EVENT: 'published', MIRROR_CHANGES: 'known' } as const;
     const fingerprints = { MIRROR_FINGERPRINT: '', MIRROR_PREVIOUS_FINGERPRINT: '' };
     const environment = hookEnvironment({}, layoutOf('/m'), 'A/main', tree, { ...own, ...fingerprints });

@@ -155,12 +155,12 @@ async function copyChecked(
   place: string,
 ): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  if ((await digestOf(to, sizeBytes)) !== sha256) throw changedMeanwhile(place, path);
+  if ((await digestOf(to, sizeBytes)) !== sha256) throw changedSinceStaged(place, path);
   await chmod(to, mode);
 }
 
 /** The error for a file that changed since it was checked. */
-function changedMeanwhile(place: string, file: string): MirrorError {
+function changedSinceStaged(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
     hint: 'What was copied so far is of no use; try again.',
@@ -189,7 +189,7 @@ export async function writeFound(
         }
       }),
     );
-    if (hash.digest('hex') !== sha256) throw changedMeanwhile(place, path);
+    if (hash.digest('hex') !== sha256) throw changedSinceStaged(place, path);
   }
 }
 
@@ -263,7 +263,7 @@ export async function restoreToMirror(
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
     const files = await stageCopies(store, stage, place, manifest.files, copied);
     const changed = await linkFiles(stage, tree, linked, store.onProgress);
-    if (changed !== null) throw changedMeanwhile(place, changed);
+    if (changed !== null) throw changedSinceStaged(place, changed);
     for (const { path } of linked) stage.staged.add(path);
     const { approval: _, ...state } = manifest;
     const restored = { ...state, files, restoredAtMs: nowMs, publishedAtMs: nowMs };

@@ -29,7 +29,7 @@ import {
   STAGED,
 } from './moves.ts';
 import {
-  changedMeanwhile,
+  changedSinceStaged,
   keepPublished,
   linkUnchanged,
   makeTreeLink,
@@ -139,7 +139,7 @@ function refuseOther(
   const wanted = [...added, ...changed];
   const isComplete = wanted.length === staged.size && wanted.every((path) => staged.has(path));
   if (place.tree !== published || !isSameManifest || !isComplete)
-    throw changedMeanwhile(`removed or replaced mirror/${target}, or its manifest,`);
+    throw changedSinceStaged(`removed or replaced mirror/${target}, or its manifest,`);
 }
 
 /** Writes a new manifest into a stage. */

@@ -234,12 +234,12 @@ export async function linkUnchanged(
   if (stage.isWhole) return;
   const unchanged = files.filter(({ path }) => !stage.staged.has(path));
   const modified = await linkFiles(stage, stage.published, unchanged, onLinks);
-  if (modified !== null) throw changedMeanwhile(`changed ${JSON.stringify(modified)} of ${stage.target}`);
+  if (modified !== null) throw changedSinceStaged(`changed ${JSON.stringify(modified)} of ${stage.target}`);
   stage.isWhole = true;
 }
 
 /** The error if something changed since a stage was made from it. */
-export function changedMeanwhile(what: string): MirrorError {
+export function changedSinceStaged(what: string): MirrorError {
   return new MirrorError('disk.changed', `Someone ${what} while the new tree was being prepared.`, {
     hint: 'Nothing was published.',
   });

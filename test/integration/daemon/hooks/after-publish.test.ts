@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { AfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
-import type { ToldTree } from '../../../../src/mirror/state/state.ts';
+import type { HookTree } from '../../../../src/mirror/state/state.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
@@ -26,7 +26,7 @@ function manifestOf({ id, publishedAtMs }: Tree, files: readonly ManifestFile[])
 class Stand {
   readonly folder: string;
   readonly trees = new Map<string, Tree>();
-  readonly stored = new Map<string, ToldTree>();
+  readonly stored = new Map<string, HookTree>();
   readonly events: MirrorEvent[] = [];
   script: string;
   isStateThere = true;

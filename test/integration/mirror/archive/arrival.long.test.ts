@@ -198,7 +198,7 @@ function entryOf(drawn: Drawn): ZipEntry {
     without: descriptor(crc32(data), packed.length, data.length, false),
     long: bits,
   }[drawn.descriptor];
-  const isTold = !hasDescriptor || drawn.descriptor === 'left out';
+  const isDelivered = !hasDescriptor || drawn.descriptor === 'left out';
   const lied = (place: string): ZipFields =>
     Object.fromEntries<number | string>(
       lies
@@ -216,7 +216,7 @@ function entryOf(drawn: Drawn): ZipEntry {
     flags: hasDescriptor ? 8 : 0,
     behind,
     ...(isLink ? { mode: 0o120777 } : {}),
-    local: { ...(isTold ? wide : { crc: 0, compressedSize: 0, size: 0 }), ...lied('local') },
+    local: { ...(isDelivered ? wide : { crc: 0, compressedSize: 0, size: 0 }), ...lied('local') },
     central: { ...wide, ...lied('central') },
   };
 }

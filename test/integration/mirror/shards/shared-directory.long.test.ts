@@ -246,12 +246,12 @@ describe('instances that share a directory', () => {
     const [first, second, third] = instances.all;
     for (const mirror of [first, second]) {
       await mirror?.pass();
-      await mirror?.tellShare();
+      await mirror?.reportShare();
     }
     expect(await whole()).toMatch(/^not well\n3 shares, 2 well\n! No instance has share 3/);
     expect(await whole()).not.toContain('No instance verifies');
     await third?.pass();
-    await third?.tellShare();
+    await third?.reportShare();
     expect(await whole()).toMatch(/^well\n3 shares, all well\n\nSHARE/);
     expect(await whole(3_600_000)).toMatch(
       /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: its \d+ targets? may be late/,
@@ -262,7 +262,7 @@ describe('instances that share a directory', () => {
     await instances.stop();
     await second?.restart({ SHARD: '2/4' });
     await second?.pass();
-    await second?.tellShare();
+    await second?.reportShare();
     expect(await whole()).toMatch(/^not well\n4 shares, 1 well\n/);
   });
 

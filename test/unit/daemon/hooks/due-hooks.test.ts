@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { type DueHook, dueForTree, dueHooks, knownChanges } from '../../../../src/daemon/hooks/due-hooks.ts';
-import { toldTree } from '../../../../src/app/published-changes.ts';
-import type { ToldTree } from '../../../../src/mirror/state/state.ts';
+import { hookTree } from '../../../../src/app/published-changes.ts';
+import type { HookTree } from '../../../../src/mirror/state/state.ts';
 import type { Published } from '../../../../src/mirror/plan/record.ts';
 import { published, repository } from '../../../support/builders.ts';
 
@@ -14,12 +14,12 @@ function tree(path: string, id = path, fields: Partial<Published> = {}): Publish
   });
 }
 
-function told(...trees: readonly Published[]): Map<string, ToldTree> {
-  return new Map(trees.map((each) => [each.path, toldTree(each)]));
+function delivered(...trees: readonly Published[]): Map<string, HookTree> {
+  return new Map(trees.map((each) => [each.path, hookTree(each)]));
 }
 
 /** The runs due if this instance mirrors everything, and all is readable. */
-function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, ToldTree>): DueHook[] {
+function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, HookTree>): DueHook[] {
   return dueHooks({ published: trees, others: [], unreadable: [] }, known);
 }
 
@@ -28,7 +28,7 @@ describe('the list of due runs', () => {
     const same = tree('A/main');
     const newer = tree('B/main', 'B/main', { publishedAtMs: 2 });
     const fresh = tree('C/main');
-    const known = told(same, tree('B/main'));
+    const known = delivered(same, tree('B/main'));
     expect(dueAmong([same, newer, fresh], known)).toMatchObject([
       { event: 'published', target: 'B/main', before: { publishedAtMs: 1 } },
       { event: 'published', target: 'C/main', before: null },
@@ -37,13 +37,13 @@ describe('the list of due runs', () => {
 
   it('omits a tree that was removed by hand, that another instance mirrors, or whose manifest is unreadable', () => {
     expect(dueAmong([tree('A/main', 'a', { treePresent: false })], new Map())).toEqual([]);
-    const before = told(tree('A/main'));
+    const before = delivered(tree('A/main'));
     expect(dueHooks({ published: [], others: [], unreadable: ['A/main'] }, before)).toEqual([]);
     expect(dueHooks({ published: [], others: [{ path: 'A/main' }], unreadable: [] }, before)).toEqual([]);
   });
 
   it('has moved trees, and last the trees that left the mirror', () => {
-    const known = told(tree('Gone/main'), tree('Old/main', 'id'));
+    const known = delivered(tree('Gone/main'), tree('Old/main', 'id'));
     expect(dueAmong([tree('New/main', 'id'), tree('X/main')], known)).toMatchObject([
       { event: 'moved', target: 'New/main', movedFrom: 'Old/main' },
       { event: 'published', target: 'X/main' },
@@ -52,21 +52,21 @@ describe('the list of due runs', () => {
   });
 
   it('distinguishes a second tree of a target from a moved one', () => {
-    const known = told(tree('Old/main', 'id'));
+    const known = delivered(tree('Old/main', 'id'));
     expect(dueAmong([tree('Old/main', 'id'), tree('New/main', 'id')], known)).toMatchObject([
       { event: 'published', target: 'New/main' },
     ]);
   });
 
   it('treats another repository at the same path as a new tree', () => {
-    const known = told(tree('A/main', 'first'));
-    const due = dueForTree('A/main', toldTree(tree('A/main', 'second')), known);
+    const known = delivered(tree('A/main', 'first'));
+    const due = dueForTree('A/main', hookTree(tree('A/main', 'second')), known);
     expect(due).toMatchObject({ event: 'published', before: null });
   });
 });
 
 describe('the list of changed files', () => {
-  const before = toldTree(tree('A/main'));
+  const before = hookTree(tree('A/main'));
   const now = { ...before, publishedAtMs: 3 };
   const span = { since: 1, until: 3, changes: [{ change: 'added', path: 'a' }] } as const;
 

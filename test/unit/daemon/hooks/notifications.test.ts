@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
-import { type Notification, tellOfEvent, tellOfTargets } from '../../../../src/daemon/hooks/notifications.ts';
+import {
+  type Notification,
+  notificationsOfEvent,
+  notificationsOfTargets,
+} from '../../../../src/daemon/hooks/notifications.ts';
 import { isChosen, isWebhookFilter, NOTIFICATION_TYPES } from '../../../../src/config/schema-network.ts';
 import type { TargetState, TargetStatus } from '../../../../src/app/target-status.ts';
 import { signatureOf } from '../../../../src/daemon/hooks/http-hooks.ts';
@@ -20,7 +24,8 @@ function types(notifications: readonly Notification[]): string[] {
 describe('notifications of targets', () => {
   it('come once when a problem begins, however often it is seen, and once when it ends', () => {
     const troubles = new Map<string, string>();
-    const see = (state: TargetState): string[] => types(tellOfTargets(troubles, [status(state)], READY));
+    const see = (state: TargetState): string[] =>
+      types(notificationsOfTargets(troubles, [status(state)], READY));
     expect(see('fresh')).toEqual([]);
     expect(see('failing')).toEqual(['target.failed']);
     expect(see('failing')).toEqual([]);
@@ -38,9 +43,9 @@ describe('notifications of targets', () => {
       ['target:A/main', 'failing'],
       ['pass', 'failed'],
     ]);
-    expect(tellOfTargets(troubles, [], { ...READY, stateProblem: 'It fails.' })).toEqual([]);
+    expect(notificationsOfTargets(troubles, [], { ...READY, stateProblem: 'It fails.' })).toEqual([]);
     expect(troubles.size).toBe(2);
-    expect(tellOfTargets(troubles, [], READY)).toEqual([]);
+    expect(notificationsOfTargets(troubles, [], READY)).toEqual([]);
     expect([...troubles.keys()]).toEqual(['pass']);
   });
 
@@ -52,13 +57,15 @@ describe('notifications of targets', () => {
       verifiedAtMs: 0,
     }));
     const stale = { ...READY, isReady: false, notReady };
-    expect(tellOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
-    expect(tellOfTargets(troubles, [status('failing')], { ...stale, stateProblem: 'It fails.' })).toEqual([]);
-    const [told] = tellOfTargets(troubles, [], stale);
+    expect(notificationsOfTargets(troubles, [], { ...stale, isListed: false })).toEqual([]);
+    expect(
+      notificationsOfTargets(troubles, [status('failing')], { ...stale, stateProblem: 'It fails.' }),
+    ).toEqual([]);
+    const [told] = notificationsOfTargets(troubles, [], stale);
     expect(told).toMatchObject({ type: 'mirror.stale', fields: { count: 30 } });
     expect(told?.fields['first']).toHaveLength(20);
-    expect(tellOfTargets(troubles, [], stale)).toEqual([]);
-    expect(types(tellOfTargets(troubles, [], READY))).toEqual(['mirror.fresh']);
+    expect(notificationsOfTargets(troubles, [], stale)).toEqual([]);
+    expect(types(notificationsOfTargets(troubles, [], READY))).toEqual(['mirror.fresh']);
   });
 });
 
@@ -84,15 +91,17 @@ describe('notifications of events', () => {
 
   it('come once for repeated failures of passes, and once when a pass succeeds', () => {
     const troubles = new Map<string, string>();
-    const seen = [failed, failed, finished, finished].flatMap((event) => types(tellOfEvent(troubles, event)));
+    const seen = [failed, failed, finished, finished].flatMap((event) =>
+      types(notificationsOfEvent(troubles, event)),
+    );
     expect(seen).toEqual(['pass.failed', 'pass.recovered']);
   });
 
   it('include a publish only if a file changed', () => {
     const troubles = new Map<string, string>();
-    expect(tellOfEvent(troubles, pulled as MirrorEvent)).toEqual([]);
+    expect(notificationsOfEvent(troubles, pulled as MirrorEvent)).toEqual([]);
     const changed = { ...pulled, added: 2 } as MirrorEvent;
-    expect(tellOfEvent(troubles, changed)).toMatchObject([
+    expect(notificationsOfEvent(troubles, changed)).toMatchObject([
       { type: 'target.published', fields: { target: 'A/main', added: 2 } },
     ]);
   });
@@ -113,7 +122,7 @@ describe('notifications of events', () => {
       { name: 'settings.reloaded', changed: ['schedule'] },
       { name: 'loop.stuck', silentMs: 900_000 },
     ];
-    expect(events.flatMap((event) => types(tellOfEvent(troubles, event)))).toEqual([
+    expect(events.flatMap((event) => types(notificationsOfEvent(troubles, event)))).toEqual([
       'credentials.refused',
       'credentials.accepted',
       'hook.failed',
@@ -122,14 +131,14 @@ describe('notifications of events', () => {
       'settings.accepted',
       'pass.stuck',
     ]);
-    expect(JSON.stringify(tellOfEvent(troubles, finished))).toBe('[]');
+    expect(JSON.stringify(notificationsOfEvent(troubles, finished))).toBe('[]');
   });
 
   it('come each time that the due runs of a hook are unknown, and when they are known again', () => {
     const troubles = new Map<string, string>();
     const [unknown, ran] = [hookFailed(null), hookFinished('A/main')];
     const events = [unknown, unknown, ran, ran, unknown];
-    expect(events.flatMap((event) => types(tellOfEvent(troubles, event)))).toEqual([
+    expect(events.flatMap((event) => types(notificationsOfEvent(troubles, event)))).toEqual([
       'hook.failed',
       'hook.recovered',
       'hook.failed',
