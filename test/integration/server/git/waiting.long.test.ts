@@ -18,7 +18,7 @@ async function holdHistories(): Promise<{ readonly release: () => Promise<void> 
   const folder = await temporaryFolder();
   const real = execFileSync('sh', ['-c', 'command -v git'], { encoding: 'utf8' }).trim();
   const gate = join(folder, 'gate');
-  const wait = `case " $* " in *" rev-list "*) while [ ! -e '${gate}' ]; do sleep 0.02; done;; esac`;
+  const wait = `case " $* " in *" log "*) while [ ! -e '${gate}' ]; do sleep 0.02; done;; esac`;
   await writeFile(join(folder, 'git'), `#!/bin/sh\n${wait}\nexec '${real}' "$@"\n`);
   await chmod(join(folder, 'git'), 0o755);
   vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`);
