@@ -125,10 +125,7 @@ describe('the example for Kubernetes', async () => {
 
   it('has only settings that exist, and secrets where they are mounted', () => {
     const text = kind('ConfigMap').data['config.yaml'] ?? '';
-    const { problems, values } = fileLayer(
-      new TextEncoder().encode(text),
-      '/etc/workbook-mirror/config.yaml',
-    );
+    const { problems, values } = fileLayer(Buffer.from(text), '/etc/workbook-mirror/config.yaml');
     expect(problems).toEqual([]);
     const secrets = sidecar?.volumeMounts.find(({ name }) => name === 'secrets')?.mountPath;
     expect(values.get('service.apiKeyFile')?.value).toBe(`${secrets}/service-api-key`);

@@ -146,6 +146,11 @@ describe('the sentence of an event', () => {
       'Accounting/main: no file changed (versions-changed, 12.3 kB in 1.4 s)',
     ],
     [
+      'a pull that changed only the manifest',
+      { name: 'target.pulled', ...PULLED, method: 'manifest' },
+      'Accounting/main: no file changed (versions-changed, 12.3 kB in 1.4 s)',
+    ],
+    [
       'a tree without files',
       { name: 'target.pulled', ...PULLED, method: 'first', files: 0, added: 0, changed: 0 },
       'Accounting/main: published an empty tree, 0 files in all (versions-changed, 12.3 kB in 1.4 s)',

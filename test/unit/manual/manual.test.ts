@@ -38,26 +38,14 @@ describe('the topics of the manual', () => {
     expect(new Set(topics.map(({ name }) => name)).size).toBe(topics.length);
   });
 
-  it.each([
-    'on-disk',
-    'On disk',
-    'exit-codes',
-    'settings',
-    'disk',
-    'five-minutes',
-    'complet',
-    'troubleshooting',
-    'server',
-  ])('are found by name, title, word or prefix: %j', (asked) => {
-    expect(findTopic(topics, asked)).toHaveProperty('text');
-  });
+  it.each(['on-disk', 'On disk', 'exit-codes', 'disk', 'five-minutes', 'complet'])(
+    'are found by name, title, word or prefix: %j',
+    (asked) => expect(findTopic(topics, asked)).toHaveProperty('text'),
+  );
 
-  it('that are unknown suggest the nearest', () => {
+  it('that are unknown suggest the nearest, or nothing', () => {
     expect(findTopic(topics, 'setings')).toEqual(['settings']);
     expect(findTopic(topics, 'syncc', ['sync'])).toEqual(['sync']);
-  });
-
-  it('that resemble no topic suggest nothing', () => {
     expect(findTopic(topics, 'zzzzqq')).toEqual([]);
   });
 

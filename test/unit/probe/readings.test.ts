@@ -70,11 +70,8 @@ describe('the conclusion from an answer', () => {
 describe('the order of inspection', () => {
   it('begins with the repository with the fewest workbooks, and ends with empty ones', () => {
     const [a, b, c] = ['A', 'B', 'C'].map((fullName) => repository({ fullName }));
-    const listed = ['A', 'A', 'C', b?.id ?? '', b?.id ?? '', b?.id ?? ''].map((integration) => ({
-      integration,
-      branch: 'main',
-      path: 'x',
-    }));
+    const integrations = ['A', 'A', 'C', ...Array<string>(3).fill(b?.id ?? '')];
+    const listed = integrations.map((integration) => ({ integration, branch: 'main', path: 'x' }));
     const all = [a, b, c, repository({ fullName: 'D' })].filter((each) => each !== undefined);
     expect(orderCandidates(all, listed).map(({ fullName }) => fullName)).toEqual(['C', 'A', 'B', 'D']);
   });

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { EventSink, MirrorEvent } from '../../../../src/app/events.ts';
+import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { createProgress } from '../../../../src/cli/change/progress.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
 import { NOW_MS, passFinished, pulledEvent, pullProgress } from '../../../support/builders.ts';
@@ -11,11 +11,7 @@ interface Options extends Partial<NonNullable<Parameters<typeof createProgress>[
   readonly monitor?: Parameters<typeof createProgress>[1];
 }
 
-function show({ secrets = [], monitor = new PullMonitor(), ...options }: Options = {}): {
-  emit: EventSink;
-  written: string[];
-  bar: () => string;
-} {
+function show({ secrets = [], monitor = new PullMonitor(), ...options }: Options = {}) {
   const written: string[] = [];
   const { sink: emit, close } = createProgress(secrets, monitor, {
     write: (text) => written.push(String(text)),
@@ -33,29 +29,18 @@ const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 2, keep: 3, hold: 0, 
 const started = (target: string): MirrorEvent => ({ name: 'target.started', target, reason: 'full-check' });
 const pulled = (target: string): MirrorEvent =>
   pulledEvent({ target, downloadedBytes: 1500, durationMs: 10 });
+const FULL = { code: 'disk.full', message: 'full', hint: null } as const;
 const failed = (target: string): MirrorEvent => ({
   name: 'target.failed',
   target,
-  code: 'disk.full',
-  message: 'full',
-  hint: null,
+  ...FULL,
   attempts: 1,
   nextAttemptAtMs: NOW_MS,
 });
-const FINISHED: MirrorEvent = {
-  name: 'pass.finished',
-  ...passFinished({ trigger: 'command', targets: 1 }),
-};
+const FINISHED: MirrorEvent = { name: 'pass.finished', ...passFinished({ targets: 1 }) };
 
 const ABANDONED: MirrorEvent = { name: 'pass.abandoned', trigger: 'command', durationMs: 1 };
-const FAILED_PASS: MirrorEvent = {
-  name: 'pass.failed',
-  trigger: 'command',
-  durationMs: 1,
-  code: 'service.unreachable',
-  message: 'gone',
-  hint: null,
-};
+const FAILED_PASS: MirrorEvent = { name: 'pass.failed', trigger: 'command', durationMs: 1, ...FULL };
 
 beforeEach(() => {
   vi.useFakeTimers({ now: NOW_MS });
@@ -107,11 +92,9 @@ describe('progress on a terminal', () => {
   });
 
   it('shows how far the longest-running pull is', () => {
-    const pulls = [
-      pullProgress(),
-      pullProgress({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 }),
-    ];
-    const { emit, bar } = show({ monitor: { pulls: () => pulls, scan: () => null }, columns: () => 160 });
+    const second = pullProgress({ target: 'b/main', phase: 'publishing', downloadedBytes: 5e6 });
+    const monitor = { pulls: () => [pullProgress(), second], scan: () => null };
+    const { emit, bar } = show({ monitor, columns: () => 160 });
     emit(PLANNED);
     expect(bar()).toBe(
       '0 of 2 targets, 517 MB; downloading 512 MB of 2.0 GB, 41.0 MB/s, 36 s left: git.example.com/org/big/main; 1 more',
@@ -162,13 +145,7 @@ describe('progress elsewhere', () => {
 });
 
 describe('progress by verbosity', () => {
-  const EVENTS: readonly MirrorEvent[] = [
-    PLANNED,
-    started('a/main'),
-    pulled('a/main'),
-    failed('b/main'),
-    FINISHED,
-  ];
+  const EVENTS = [PLANNED, started('a/main'), pulled('a/main'), failed('b/main'), FINISHED];
 
   it('shows only errors, without the bottom line, when quiet', () => {
     const { emit, written } = show({ loudness: 'quiet' });

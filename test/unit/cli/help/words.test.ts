@@ -33,10 +33,8 @@ describe('help WORD', () => {
   );
 
   it('knows every metric and every setting, in ten lines', async () => {
-    const metrics = [...(await fullScrape()).families.keys()].filter((name) =>
-      name.startsWith('workbook_mirror_'),
-    );
-    const names = metrics.map((name) => name.replace('workbook_mirror_', ''));
+    const metrics = [...(await fullScrape()).families.keys()];
+    const names = metrics.flatMap((name) => /^workbook_mirror_(.*)/.exec(name)?.[1] ?? []);
     const settings = settingDescriptors.filter(({ secret }) => !secret).map(({ name }) => name);
     for (const word of [...names, ...settings]) {
       const lines = aboutWord(word);

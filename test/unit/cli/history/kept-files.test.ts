@@ -3,9 +3,10 @@ import { describe, expect, it } from 'vitest';
 
 import { chooseFiles } from '../../../../src/cli/history/kept-files.ts';
 import type { ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import { manifestFile } from '../../../support/builders.ts';
 
 function tree(...paths: readonly string[]): ManifestFile[] {
-  return paths.map((path) => ({ path, sizeBytes: 1, sha256: '0'.repeat(64), mode: 0o644, mtimeMs: 0 }));
+  return paths.map((path) => manifestFile(path));
 }
 
 function chosen(files: readonly ManifestFile[], ...paths: readonly string[]): unknown {

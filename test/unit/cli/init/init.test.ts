@@ -13,11 +13,8 @@ const FILE = '/etc/workbook-mirror/config.yaml';
 
 function files(values: Readonly<Record<string, string>>, isForUnit: boolean) {
   const layer = new Layer();
-  for (const [name, value] of Object.entries({
-    'service.baseUrl': 'https://h/api',
-    directory: '/m',
-    ...values,
-  }))
+  const all = { 'service.baseUrl': 'https://h/api', directory: '/m', ...values };
+  for (const [name, value] of Object.entries(all))
     layer.values.set(name, { value, source: { kind: 'default', detail: '' }, base: '/' });
   const { settings } = resolveSettings([layer], ['service', 'directory']);
   return filesOf(settings, FILE, isForUnit);

@@ -6,30 +6,28 @@ import type { ShareReport } from '../../../../src/mirror/store/documents.ts';
 
 const NOW_MS = 1_000_000_000;
 
+const REPORT = {
+  directoryId: 'd',
+  writtenAtMs: NOW_MS - 1000,
+  failure: null,
+  maxStalenessMs: 60_000,
+  targets: 10,
+  notWell: 0,
+  oldestVerifiedAtMs: NOW_MS - 2000,
+};
+
 function report(index: number, count: number, fields: Partial<ShareReport> = {}): ShareReport {
-  return {
-    index,
-    count,
-    directoryId: 'd',
-    host: `host-${index}`,
-    writtenAtMs: NOW_MS - 1000,
-    failure: null,
-    maxStalenessMs: 60_000,
-    targets: 10,
-    notWell: 0,
-    oldestVerifiedAtMs: NOW_MS - 2000,
-    ...fields,
-  };
+  return { ...REPORT, index, count, host: `host-${index}`, ...fields };
 }
 
 describe('judgeWhole', () => {
   it('is well if every share is', () => {
     const whole = judgeWhole([report(1, 3), report(3, 3), report(2, 3)], NOW_MS);
     expect(whole).toMatchObject({ count: 3, isWell: true, disagreeing: [] });
-    expect(whole.shares.map(({ index, state }) => [index, state])).toEqual([
-      [1, 'well'],
-      [2, 'well'],
-      [3, 'well'],
+    expect(whole.shares.map(({ index, state }) => `${index} ${state}`)).toEqual([
+      '1 well',
+      '2 well',
+      '3 well',
     ]);
   });
 

@@ -92,6 +92,7 @@ it('a changed tree is shown together with the failure that prevents its repair',
 
 it('fits a terminal, and shows the running process, counts by state and filters without a match', () => {
   const target = 'github.com/org/plan.git/main';
+  const unmatched = [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }];
   const lastPass = {
     trigger: 'schedule',
     startedAtMs: 0,
@@ -99,20 +100,14 @@ it('fits a terminal, and shows the running process, counts by state and filters 
     listedAtMs: 1,
     summary: null,
     failure: null,
-    selection: {
-      repositories: 1,
-      selected: 1,
-      unmatched: [{ setting: 'repositories.include', pattern: 'acounting', nearest: 'Accounting' }],
-    },
+    selection: { repositories: 1, selected: 1, unmatched },
     publishesWhole: false,
     isWhole: true,
     problems: [],
   } as const;
-  const old = { verifiedAtMs: 0, changedAtMs: 0 };
-  const targets = [
-    targetStatus({ ...old, target }),
-    targetStatus({ ...old, target: 'B/main', state: 'quarantined', isStale: true }),
-  ];
+  const old = { target, verifiedAtMs: 0, changedAtMs: 0 };
+  const bad = { target: 'B/main', state: 'quarantined', isStale: true } as const;
+  const targets = [targetStatus(old), targetStatus({ ...old, ...bad })];
   const holder = { pid: 7, sinceMs: 0, isAlive: true };
   const text = String(describeStatus({ ...REPORT, nowMs: 1_000_000, lastPass, holder, targets }));
   expect(text).toContain('Running: process 7 since 1970-01-01T00:00:00Z (17 min ago)');

@@ -3,13 +3,8 @@ import { describe, expect, it } from 'vitest';
 import { describeVerification } from '../../../../src/cli/read/verify.ts';
 import type { VerifiedTarget, VerifyReport } from '../../../../src/mirror/store/verify/verify.ts';
 
-const OK: VerifiedTarget = {
-  path: 'Accounting/main',
-  state: 'ok',
-  differences: [],
-  files: 3,
-  sizeBytes: 3000,
-};
+const SIZE = { files: 3, sizeBytes: 3000 };
+const OK: VerifiedTarget = { path: 'Accounting/main', state: 'ok', differences: [], ...SIZE };
 const DIFFERS: VerifiedTarget = {
   ...OK,
   path: 'Planning/main',

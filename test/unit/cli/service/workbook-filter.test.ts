@@ -1,11 +1,8 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import {
-  createWorkbookFilter,
-  type Searchable,
-  type WorkbookFlags,
-} from '../../../../src/cli/service/workbook-filter.ts';
+import type { Searchable, WorkbookFlags } from '../../../../src/cli/service/workbook-filter.ts';
+import { createWorkbookFilter } from '../../../../src/cli/service/workbook-filter.ts';
 
 const NOW_MS = Date.parse('2026-11-23T12:00:00Z');
 
@@ -18,13 +15,8 @@ const BUDGET: Searchable = {
 };
 
 /** A file that the list of the service does not name. */
-const NOTES: Searchable = {
-  path: 'notes [old].txt',
-  branch: 'main',
-  author: null,
-  message: null,
-  createdAt: null,
-};
+const UNLISTED = { author: null, message: null, createdAt: null };
+const NOTES: Searchable = { path: 'notes [old].txt', branch: 'main', ...UNLISTED };
 
 function finds(flags: WorkbookFlags, workbook = BUDGET): boolean {
   return createWorkbookFilter(flags, NOW_MS)(workbook);

@@ -1,26 +1,19 @@
 import { describe, expect, it } from 'vitest';
 
-import {
-  clockFinding,
-  describeFindings,
-  keyFindings,
-  roomFindings,
-  well,
-} from '../../../../src/cli/settings/findings.ts';
+import * as findings from '../../../../src/cli/settings/findings.ts';
+
+const { clockFinding, describeFindings, keyFindings, roomFindings, well } = findings;
 
 describe('findings of config check', () => {
   it('name a key by its position, and judge a refused one by the others', () => {
-    const [accepted, refused] = [200, 401].map((status) => ({ status, failure: null }));
-    if (accepted === undefined || refused === undefined) throw new Error('no answers');
-    const verdicts = (...answers: (typeof accepted)[]) =>
-      keyFindings('service.apiKey', answers, 'Access').map(({ verdict, subject }) => `${verdict} ${subject}`);
-    expect(verdicts(refused, accepted)).toEqual([
-      'warning service.apiKey, key 1 of 2',
-      'ok service.apiKey, key 2 of 2',
-    ]);
-    expect(verdicts(refused)).toEqual(['error service.apiKey']);
-    const failure = new Error('no answer');
-    expect(keyFindings('service.apiKey', [{ status: 0, failure }], 'Access')[0]?.verdict).toBe('error');
+    const verdicts = (...statuses: number[]) => {
+      const answers = statuses.map((status) => ({ status, failure: status === 0 ? new Error('no') : null }));
+      const found = keyFindings('the key', answers, 'Access');
+      return found.map(({ verdict, subject }) => `${verdict} ${subject}`);
+    };
+    expect(verdicts(401, 200)).toEqual(['warning the key, key 1 of 2', 'ok the key, key 2 of 2']);
+    expect(verdicts(401)).toEqual(['error the key']);
+    expect(verdicts(0)).toEqual(['error the key']);
   });
 
   it('warn of a clock that differs, and of a service that does not say the time', () => {
@@ -42,11 +35,7 @@ describe('findings of config check', () => {
 
   it('show below each what there is to do', () => {
     const text = String(describeFindings([well('a', 'fine'), { ...well('b', 'bad'), whatToDo: 'Mend.' }]));
-    expect(text.split('\n').slice(1)).toEqual([
-      'ok      a        fine',
-      'ok      b        bad',
-      '  Mend.',
-      '0 errors, 0 warnings',
-    ]);
+    const lines = ['ok      a        fine', 'ok      b        bad', '  Mend.', '0 errors, 0 warnings'];
+    expect(text.split('\n').slice(1)).toEqual(lines);
   });
 });

@@ -7,10 +7,7 @@ import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { passFinished } from '../../../support/builders.ts';
 
 function reportOf(exitCode: PassReport['exitCode'], pulling: number, waiting: number): PassReport {
-  const summary = {
-    ...passFinished({ trigger: 'poll', targets: 2, pulling, waiting }),
-  } as const;
-  return { results: [], summary, exitCode, isAllThatCanBe: true };
+  return { results: [], summary: passFinished({ pulling, waiting }), exitCode, isAllThatCanBe: true };
 }
 
 describe('the outcome', () => {
@@ -22,11 +19,8 @@ describe('the outcome', () => {
     [70, 1, 0, 70],
   ] as const)(
     'to a pass that ends with %i, with %i and %i pulls to do, is %i',
-    (code, pulling, waiting, expected) => {
-      expect(passOutcome(reportOf(code, pulling, waiting), true)).toMatchObject({
-        exitCode: expected,
-        failure: null,
-      });
+    (code, pulling, waiting, exitCode) => {
+      expect(passOutcome(reportOf(code, pulling, waiting), true)).toMatchObject({ exitCode, failure: null });
     },
   );
 

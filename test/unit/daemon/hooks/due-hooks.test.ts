@@ -7,11 +7,8 @@ import { published, repository } from '../../../support/builders.ts';
 
 /** A published tree at a path, and what the command receives about it. */
 function tree(path: string, id = path, fields: Partial<Published> = {}): Published {
-  return published(repository({ id, fullName: path.replace(/\/[^/]*$/, '') }), {
-    path,
-    publishedAtMs: 1,
-    ...fields,
-  });
+  const of = repository({ id, fullName: path.replace(/\/[^/]*$/, '') });
+  return published(of, { path, publishedAtMs: 1, ...fields });
 }
 
 function delivered(...trees: readonly Published[]): Map<string, HookTree> {

@@ -48,10 +48,10 @@ describe('a message for people', () => {
   });
 
   it('is more severe if nothing is retried', () => {
-    const ntfy = (triedAgain: boolean): unknown =>
-      RECEIVERS.ntfy(
-        webhookContent('ntfy', message('pass.failed', { ...FAILURE, triedAgain }), (text) => text),
-      );
+    const ntfy = (triedAgain: boolean): unknown => {
+      const sent = message('pass.failed', { ...FAILURE, triedAgain });
+      return RECEIVERS.ntfy(webhookContent('ntfy', sent, (text) => text));
+    };
     expect(ntfy(false)).toMatchObject({ weight: 4, tags: ['rotating_light'] });
     expect(ntfy(true)).toMatchObject({ weight: 3, tags: ['warning'] });
   });
@@ -77,10 +77,10 @@ describe('a message for people', () => {
   it('has no half characters, which some receivers refuse', () => {
     for (const target of ['a\uD83D', `${'x'.repeat(1299)}😀`]) {
       const sent = message('target.moved', { target, from: 'b' });
-      for (const format of PEOPLES_FORMATS)
-        expect(webhookContent(format, sent, (whole) => whole).body).not.toMatch(
-          /\\ud[89a-f]|\p{Surrogate}/iu,
-        );
+      for (const format of PEOPLES_FORMATS) {
+        const { body } = webhookContent(format, sent, (whole) => whole);
+        expect(body).not.toMatch(/\\ud[89a-f]|\p{Surrogate}/iu);
+      }
     }
   });
 

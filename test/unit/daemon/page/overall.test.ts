@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import type { DaemonReport } from '../../../../src/daemon/status/status-schema.ts';
+import type { TargetStatus } from '../../../../src/app/target-status.ts';
+import type { DaemonReport, Live } from '../../../../src/daemon/status/status-schema.ts';
 import { problemsOf } from '../../../../src/daemon/page/attention.js';
 import { overallOf, unknownState } from '../../../../src/daemon/page/overall.js';
 import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
@@ -26,6 +27,17 @@ const SETTINGS = { takenAtMs: NOW_MS, problem: PROBLEM, restartNeeded: [] };
 const STUCK = { isAlive: false, state: 'stuck', silentMs: 20 * MINUTE_MS } as const;
 const STOPPING = { isAlive: true, state: 'stopping', silentMs: 0 } as const;
 
+const STARTING = { hasFinishedPass: false, passes: [] };
+const PENDING = targetStatus({ repository: 'b', state: 'pending', verifiedAtMs: null });
+
+const withTargets = (...targets: readonly TargetStatus[]): DaemonReport =>
+  ordinaryReport({ targets: [...targets] });
+
+const live = (fields: Partial<Live>): DaemonReport => ordinaryReport({ live: fields });
+
+const withKeys = (apiKey: Live['credentials']['apiKey'], apiToken: typeof apiKey): DaemonReport =>
+  live({ credentials: { apiKey, apiToken } });
+
 function withoutState(report: DaemonReport): DaemonReport {
   return { ...report, readiness: { ...report.readiness, stateProblem: 'The disk is full.' } };
 }
@@ -33,61 +45,30 @@ function withoutState(report: DaemonReport): DaemonReport {
 describe('the state of the whole', () => {
   it.each<[DaemonReport, string, string]>([
     [ordinaryReport(), 'Ready', 'All 24 targets were verified against the service within the last 15 min.'],
-    [ordinaryReport({ targets: [targetStatus()] }), 'Ready', 'The one target was verified'],
-    [ordinaryReport({ targets: [] }), 'Ready', 'there is nothing to mirror'],
-    [ordinaryReport({ targets: [heldTarget()] }), 'Held', '1 deletion waits for approval'],
+    [withTargets(targetStatus()), 'Ready', 'The one target was verified'],
+    [withTargets(), 'Ready', 'there is nothing to mirror'],
+    [withTargets(heldTarget()), 'Held', '1 deletion waits for approval'],
     [withoutState(ordinaryReport()), 'Not ready', 'The disk is full.'],
     [ordinaryReport({ liveness: STUCK }), 'Stuck', 'no progress for 20 min'],
     [ordinaryReport({ liveness: STOPPING }), 'Stopping', 'is shutting down'],
+    [ordinaryReport({ live: STARTING }), 'Starting', '24 of 24 targets mirrored'],
+    [live({ passes: [FAILED_PASS] }), 'Ready', 'within the last 15 min. The last pass failed.'],
     [
-      ordinaryReport({ live: { hasFinishedPass: false, passes: [] } }),
-      'Starting',
-      '24 of 24 targets mirrored',
-    ],
-    [
-      ordinaryReport({ live: { passes: [FAILED_PASS] } }),
-      'Ready',
-      'within the last 15 min. The last pass failed.',
-    ],
-    [
-      ordinaryReport({
-        live: { hasFinishedPass: false, passes: [] },
-        targets: [targetStatus(), targetStatus({ repository: 'b', state: 'pending', verifiedAtMs: null })],
-      }),
+      ordinaryReport({ live: STARTING, targets: [targetStatus(), PENDING] }),
       'Starting',
       '1 of 2 targets mirrored.',
     ],
+    [live({ hasFinishedPass: false, passes: [FAILED_PASS] }), 'Failing', 'The last pass failed'],
+    [withTargets(failingTarget(), targetStatus({ repository: 'b' })), 'Failing', '1 of 2 targets fails.'],
     [
-      ordinaryReport({ live: { hasFinishedPass: false, passes: [FAILED_PASS] } }),
-      'Failing',
-      'The last pass failed',
-    ],
-    [
-      ordinaryReport({ targets: [failingTarget(), targetStatus({ repository: 'b' })] }),
-      'Failing',
-      '1 of 2 targets fails.',
-    ],
-    [
-      ordinaryReport({ targets: [targetStatus({ state: 'stale', isStale: true })] }),
+      withTargets(targetStatus({ state: 'stale', isStale: true })),
       'Stale',
       '1 of 1 target not verified within the last 15 min',
     ],
-    [
-      ordinaryReport({ targets: [targetStatus({ state: 'damaged' })] }),
-      'Not ready',
-      '1 of 1 target cannot be relied on',
-    ],
-    [ordinaryReport({ live: { settings: SETTINGS } }), 'Settings refused', 'the old ones stay'],
-    [
-      ordinaryReport({ live: { credentials: { apiKey: REFUSED, apiToken: ACCEPTED } } }),
-      'Key refused',
-      'The service refuses the API key.',
-    ],
-    [
-      ordinaryReport({ live: { credentials: { apiKey: REFUSED, apiToken: REFUSED } } }),
-      'Key refused',
-      'the API key and the API token',
-    ],
+    [withTargets(targetStatus({ state: 'damaged' })), 'Not ready', '1 of 1 target cannot be relied on'],
+    [live({ settings: SETTINGS }), 'Settings refused', 'the old ones stay'],
+    [withKeys(REFUSED, ACCEPTED), 'Key refused', 'The service refuses the API key.'],
+    [withKeys(REFUSED, REFUSED), 'Key refused', 'the API key and the API token'],
   ])('has a word and a sentence: $1', (report, word, sentence) => {
     const overall = overallOf(report);
     expect(overall).toMatchObject({ word });
@@ -102,9 +83,7 @@ describe('the state of the whole', () => {
   });
 
   it('ignores unselected targets', () => {
-    const report = ordinaryReport({
-      targets: [targetStatus(), targetStatus({ repository: 'b', state: 'unselected' })],
-    });
+    const report = withTargets(targetStatus(), targetStatus({ repository: 'b', state: 'unselected' }));
     expect(overallOf(report).sentence).toContain('The one target');
   });
 
@@ -141,17 +120,14 @@ describe('the list of problems', () => {
   });
 
   it('says when a new key needs a restart', () => {
-    const report = ordinaryReport({ live: { credentials: { apiKey: REFUSED, apiToken: ACCEPTED } } });
-    expect(problemsOf(report)[0]?.hint).toContain('After a new systemd credential, restart');
+    const [problem] = problemsOf(withKeys(REFUSED, ACCEPTED));
+    expect(problem?.hint).toContain('After a new systemd credential, restart');
   });
 
   it('has one problem for targets with the same cause, and shows them', () => {
     const targets = ['a', 'b', 'c'].map((repository) => failingTarget({ repository }));
     const [problem] = problemsOf(ordinaryReport({ targets }));
-    expect(problem).toMatchObject({
-      title: '3 targets fail',
-      selection: { search: 'contents.interrupted' },
-    });
+    expect(problem).toMatchObject({ title: '3 targets fail', selection: { search: 'contents.interrupted' } });
   });
 
   it('names a hold with just the command that the daemon gives', () => {
@@ -166,10 +142,7 @@ describe('the list of problems', () => {
     const targets = Array.from({ length: 30 }, (_, index) => heldTarget({ repository: `r${index}` }));
     const problems = problemsOf(ordinaryReport({ targets }));
     expect(problems).toHaveLength(6);
-    expect(problems.at(-1)).toMatchObject({
-      title: '25 more deletions held',
-      selection: { state: 'held' },
-    });
+    expect(problems.at(-1)).toMatchObject({ title: '25 more deletions held', selection: { state: 'held' } });
   });
 
   it('stays short with thousands of targets', () => {

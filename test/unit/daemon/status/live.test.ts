@@ -11,31 +11,27 @@ const START_MS = 1_750_000_000_000;
 const { trigger: _trigger, durationMs: _duration, ...SUMMARY } = passFinished({ targets: 3, pulled: 1 });
 const WRONG = { code: 'service.unreachable', message: 'It does not answer.', hint: null } as const;
 const PULLED = pulledEvent();
-const finished = (trigger: 'start' | 'schedule', durationMs = 1): MirrorEvent => ({
+type Triggered = 'start' | 'schedule' | 'signal';
+const begun = (trigger: Triggered): MirrorEvent => ({ name: 'pass.started', trigger });
+const finished = (trigger: Triggered, durationMs = 1): MirrorEvent => ({
   name: 'pass.finished',
   trigger,
   durationMs,
   ...SUMMARY,
 });
 const started = (target: string): MirrorEvent => ({ name: 'target.started', target, reason: 'full-check' });
-const slow = (target: string, startedAtMs: number): MirrorEvent => ({
+const slow = (target: string, startedAtMs = START_MS): MirrorEvent => ({
   name: 'target.slow',
   target,
   startedAtMs,
 });
-const slowEnded = (target: string): MirrorEvent => ({
-  name: 'target.slow_ended',
-  target,
-  result: 'pulled',
-  durationMs: 1,
-});
+const SLOW_ENDED = { name: 'target.slow_ended', target: 'A/main', result: 'pulled', durationMs: 1 } as const;
+const PLANNED = { name: 'pass.planned', pull: 2, keep: 1, hold: 0, retire: 0 } as const;
 
 /** The state after events, one per second. */
 function after(...events: readonly MirrorEvent[]): Live {
-  return events.reduce(
-    (live, event, index) => nextLive(live, event, START_MS + index * 1000),
-    initialLive(START_MS),
-  );
+  const first = initialLive(START_MS);
+  return events.reduce((live, event, index) => nextLive(live, event, START_MS + index * 1000), first);
 }
 
 describe('the state of the daemon', () => {
@@ -44,13 +40,7 @@ describe('the state of the daemon', () => {
   });
 
   it('has a pass with its running and finished pulls', () => {
-    const { pass } = after(
-      { name: 'pass.started', trigger: 'signal' },
-      { name: 'pass.planned', pull: 2, keep: 1, hold: 0, retire: 0 },
-      started('A/main'),
-      started('B/main'),
-      PULLED,
-    );
+    const { pass } = after(begun('signal'), PLANNED, started('A/main'), started('B/main'), PULLED);
     expect(pass).toStrictEqual({
       trigger: 'signal',
       startedAtMs: START_MS,
@@ -61,61 +51,43 @@ describe('the state of the daemon', () => {
   });
 
   it('counts a pull once that ends with several events', () => {
-    const { pass } = after(
-      { name: 'pass.started', trigger: 'signal' },
-      started('A/main'),
-      { name: 'deletion.approved', target: 'A/main', subject: 'files' },
-      PULLED,
-    );
+    const approved = { name: 'deletion.approved', target: 'A/main', subject: 'files' } as const;
+    const { pass } = after(begun('signal'), started('A/main'), approved, PULLED);
     expect(pass).toMatchObject({ done: 1, pulling: [] });
   });
 
   it('knows the slow pulls of this pass and of earlier ones, and counts those of this pass when they end', () => {
-    const before: MirrorEvent[] = [
-      { name: 'pass.started', trigger: 'start' },
-      started('A/main'),
-      started('B/main'),
-      slow('A/main', START_MS + 1000),
-    ];
+    const before = [begun('start'), started('A/main'), started('B/main'), slow('A/main', START_MS + 1000)];
     expect(after(...before)).toMatchObject({
       pass: { done: 0, pulling: ['B/main'] },
       slow: [{ target: 'A/main', startedAtMs: START_MS + 1000 }],
     });
-    expect(after(...before, PULLED, slowEnded('A/main'))).toMatchObject({
-      pass: { done: 1, pulling: ['B/main'] },
-      slow: [],
-    });
-    const next: MirrorEvent[] = [...before, finished('start'), { name: 'pass.started', trigger: 'schedule' }];
+    const ended = after(...before, PULLED, SLOW_ENDED);
+    expect(ended).toMatchObject({ pass: { done: 1, pulling: ['B/main'] }, slow: [] });
+    const next = [...before, finished('start'), begun('schedule')];
     expect(after(...before, finished('start'))).toMatchObject({ pass: null, slow: [{ target: 'A/main' }] });
-    expect(after(...next, slow('B/main', START_MS)).slow).toHaveLength(2);
-    expect(after(...next, PULLED, slowEnded('A/main'))).toMatchObject({
-      pass: { done: 0, pulling: [] },
-      slow: [],
-    });
+    expect(after(...next, slow('B/main')).slow).toHaveLength(2);
+    expect(after(...next, PULLED, SLOW_ENDED)).toMatchObject({ pass: { done: 0, pulling: [] }, slow: [] });
   });
 
   it('keeps how passes ended', () => {
     const live = after(
-      { name: 'pass.started', trigger: 'start' },
+      begun('start'),
       { name: 'pass.failed', trigger: 'start', durationMs: 700, ...WRONG },
-      { name: 'pass.started', trigger: 'schedule' },
+      begun('schedule'),
       finished('schedule', 800),
-      { name: 'pass.started', trigger: 'schedule' },
+      begun('schedule'),
       { name: 'pass.abandoned', trigger: 'schedule', durationMs: 1 },
     );
     expect(live.pass).toBeNull();
+    const failed = { trigger: 'start', durationMs: 700, result: 'failed', failure: WRONG };
+    const ended = { trigger: 'schedule', durationMs: 800, result: 'finished', summary: SUMMARY };
+    const abandoned = { trigger: 'schedule', durationMs: 1, result: 'abandoned' };
     const none = { summary: null, failure: null };
     expect(live.passes).toStrictEqual([
-      { ...none, trigger: 'start', startedAtMs: START_MS, durationMs: 700, result: 'failed', failure: WRONG },
-      {
-        ...none,
-        trigger: 'schedule',
-        startedAtMs: START_MS + 2000,
-        durationMs: 800,
-        result: 'finished',
-        summary: SUMMARY,
-      },
-      { ...none, trigger: 'schedule', startedAtMs: START_MS + 4000, durationMs: 1, result: 'abandoned' },
+      { ...none, ...failed, startedAtMs: START_MS },
+      { ...none, ...ended, startedAtMs: START_MS + 2000 },
+      { ...none, ...abandoned, startedAtMs: START_MS + 4000 },
     ]);
   });
 
@@ -154,40 +126,31 @@ describe('the state of the daemon', () => {
   it('shows new settings as refused until they are accepted', () => {
     const refused: MirrorEvent = { name: 'settings.refused', ...WRONG };
     expect(after(refused).settings.problem).toStrictEqual(WRONG);
-    const { settings } = after(
-      refused,
-      { name: 'settings.reloaded', changed: ['schedule'] },
-      { name: 'settings.restart_needed', settings: ['directory'] },
-    );
-    expect(settings).toStrictEqual({
-      takenAtMs: START_MS + 1000,
-      problem: null,
-      restartNeeded: ['directory'],
-    });
-    const over = after(
-      { name: 'settings.restart_needed', settings: ['directory'] },
-      { name: 'settings.restart_unneeded', settings: [] },
-    );
+    const restartNeeded: MirrorEvent = { name: 'settings.restart_needed', settings: ['directory'] };
+    const { settings } = after(refused, { name: 'settings.reloaded', changed: ['schedule'] }, restartNeeded);
+    const takenAtMs = START_MS + 1000;
+    expect(settings).toStrictEqual({ takenAtMs, problem: null, restartNeeded: ['directory'] });
+    const over = after(restartNeeded, { name: 'settings.restart_unneeded', settings: [] });
     expect(over.settings.restartNeeded).toEqual([]);
   });
 
   it('never shows pulls that have not begun, in any order of events', () => {
     const events = fc.constantFrom<MirrorEvent>(
-      { name: 'pass.started', trigger: 'schedule' },
-      { name: 'pass.planned', pull: 1, keep: 0, hold: 0, retire: 0 },
+      begun('schedule'),
+      PLANNED,
       started('A/main'),
       PULLED,
       slow('A/main', START_MS - 1),
-      slowEnded('A/main'),
+      SLOW_ENDED,
       { name: 'target.drifted', target: 'A/main', missing: 1, added: 0, modified: 0, first: 'a' },
       finished('schedule'),
       { name: 'hook.failed', ...WRONG, hook: 'afterPublish', target: null },
     );
     fc.assert(
       fc.property(fc.array(events, { maxLength: 40 }), (sequence) => {
-        const begun = sequence.filter(({ name }) => name === 'target.started').length;
+        const most = sequence.filter(({ name }) => name === 'target.started').length;
         const { pass } = after(...sequence);
-        expect((pass?.done ?? 0) + (pass?.pulling.length ?? 0)).toBeLessThanOrEqual(begun);
+        expect((pass?.done ?? 0) + (pass?.pulling.length ?? 0)).toBeLessThanOrEqual(most);
       }),
     );
   });

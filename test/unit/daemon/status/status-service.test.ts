@@ -23,24 +23,13 @@ const NONE = { count: 0, first: [] };
 const PASS: readonly MirrorEvent[] = [
   { name: 'pass.started', trigger: 'start' },
   { name: 'listing.read', isWhole: true, repositories: 1, workbooks: 1, processing: NONE, failed: NONE },
-  {
-    name: 'pass.finished',
-    ...passFinished({
-      trigger: 'start',
-      targets: 1,
-      pulled: 1,
-      changed: 1,
-      downloadedBytes: 1,
-      changedFiles: 1,
-    }),
-  },
+  { name: 'pass.finished', ...passFinished({ trigger: 'start', targets: 1 }) },
 ];
 
 /** A status on a mirror with one fresh tree; its parts can be made to fail. */
 function boardOn(parts: { disk: boolean; state: boolean }) {
-  const fails = (isThere: boolean): void => {
-    if (!isThere) throw new Error('EIO at key-of-the-test');
-  };
+  const readIf = <T>(isThere: boolean, value: T): Promise<T> =>
+    isThere ? Promise.resolve(value) : Promise.reject(new Error('EIO at key-of-the-test'));
   const tree = published(undefined, { verifiedAtMs: Date.now(), publishedAtMs: Date.now() });
   const mirror = {
     monitor: new PullMonitor(),
@@ -48,20 +37,9 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
       canExchange: true,
       mode: 'auto',
       layout: layoutOf('/nowhere'),
-      inventory: {
-        read: async () => {
-          fails(parts.disk);
-          return Promise.resolve({ published: [tree] });
-        },
-      },
+      inventory: { read: () => readIf(parts.disk, { published: [tree] }) },
     },
-    state: {
-      records: async () => {
-        fails(parts.state);
-        return Promise.resolve(new Map());
-      },
-      drift: () => Promise.resolve({}),
-    },
+    state: { records: () => readIf(parts.state, new Map()) },
   } as unknown as Mirror;
   const status = createStatusService(
     () => settings,

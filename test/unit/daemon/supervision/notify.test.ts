@@ -4,11 +4,7 @@ import { createNotifier } from '../../../../src/daemon/supervision/notify.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 
 /** A notifier in an environment, its messages, and their sockets. */
-function notifierIn(env: NodeJS.ProcessEnv): {
-  notifier: ReturnType<typeof createNotifier>;
-  sent: string[];
-  opened: string[];
-} {
+function notifierIn(env: NodeJS.ProcessEnv) {
   const sent: string[] = [];
   const opened: string[] = [];
   const notifier = createNotifier(env, (path) => {
@@ -47,12 +43,8 @@ describe('the notifier', () => {
   });
 
   it('hides its variables from the programs that the daemon starts', () => {
-    const env = {
-      NOTIFY_SOCKET: '/run/systemd/notify',
-      WATCHDOG_USEC: '1000000',
-      WATCHDOG_PID: '1',
-      PATH: '/bin',
-    };
+    const watched = { WATCHDOG_USEC: '1000000', WATCHDOG_PID: '1' };
+    const env = { NOTIFY_SOCKET: '/run/systemd/notify', ...watched, PATH: '/bin' };
     notifierIn(env);
     expect(env).toEqual({ PATH: '/bin' });
   });

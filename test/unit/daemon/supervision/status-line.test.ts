@@ -26,13 +26,8 @@ it('a status line counts slow pulls, during a pass and between passes', () => {
   const slow = ['A', 'B', 'C', 'D'].map((name) => ({ target: `${name}/main`, startedAtMs: 0 }));
   const live = { ...initialLive(0), slow };
   expect(String(describeLive(live))).toBe('no pass yet; 4 pulls of more than a minute');
-  const pass = {
-    trigger: 'start',
-    startedAtMs: 0,
-    planned: { pull: 2, keep: 0, hold: 4, retire: 0 },
-    done: 1,
-    pulling: ['E/main'],
-  } as const;
+  const planned = { pull: 2, keep: 0, hold: 4, retire: 0 };
+  const pass = { trigger: 'start', startedAtMs: 0, planned, done: 1, pulling: ['E/main'] } as const;
   expect(String(describeLive({ ...live, pass, slow: slow.slice(0, 1) }))).toBe(
     'pass (start): 1 of 2 pulls done; 1 pull of more than a minute',
   );

@@ -7,15 +7,10 @@ import { withCommand } from '../../../../src/daemon/status/status-service.ts';
 import { statusJsonSchema, statusSchema } from '../../../../src/daemon/status/status-schema.ts';
 import { statusBody } from '../../../../src/daemon/web/routes.ts';
 import { MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
-import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
-
-function heldTarget(target: string): ReturnType<typeof targetStatus> {
-  const held = eventfulReport().targets.find((each) => each.held !== null)?.held ?? null;
-  return targetStatus({ target, state: 'held', held });
-}
+import { daemonReport, eventfulReport, heldTarget } from '../../../support/report.ts';
 
 function commandFor(target: string): string {
-  return withCommand(heldTarget(target)).approveCommand ?? '';
+  return withCommand(heldTarget({ target })).approveCommand ?? '';
 }
 
 const objectSchema = z.object({

@@ -2,7 +2,7 @@ import { assert, jsonValue, property, string } from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { repositoryOf } from '../../../../src/cli/service/repos.ts';
-import { type Address, readAddress } from '../../../../src/server/git/addresses.ts';
+import { readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/external/credentials.ts';
 import { describeComplaint } from '../../../../src/server/external/errors.ts';
 import { networkEnvironment } from '../../../../src/server/external/reach.ts';
@@ -14,33 +14,14 @@ function refusal(code: string): unknown {
 }
 
 describe('the address of an external repository', () => {
-  it.each<[string, Address]>([
-    [
-      'https://git.example.com/planning/forecast.git',
-      {
-        protocol: 'https',
-        origin: 'https://git.example.com',
-        name: 'forecast',
-        fullName: 'git.example.com/planning/forecast.git',
-      },
-    ],
-    [
-      'HTTPS://Host:8443/a/@b/c.d.git',
-      { protocol: 'https', origin: 'https://Host:8443', name: 'c.d', fullName: 'Host:8443/a/@b/c.d.git' },
-    ],
-    [
-      'https://[::1]:8443/Zürich%20x.git',
-      {
-        protocol: 'https',
-        origin: 'https://[::1]:8443',
-        name: 'Zürich%20x',
-        fullName: '[::1]:8443/Zürich%20x.git',
-      },
-    ],
-  ])('gives the names of %s', (text, address) => {
-    for (const sources of ['https', 'any'] as const) {
-      expect(readAddress(text, sources)).toEqual(address);
-    }
+  it.each([
+    ['https', 'git.example.com', 'planning/forecast.git', 'forecast'],
+    ['HTTPS', 'Host:8443', 'a/@b/c.d.git', 'c.d'],
+    ['https', '[::1]:8443', 'Zürich%20x.git', 'Zürich%20x'],
+  ])('gives the names of %s://%s/%s', (scheme, host, path, name) => {
+    const names = { protocol: 'https', origin: `https://${host}`, name, fullName: `${host}/${path}` };
+    for (const sources of ['https', 'any'] as const)
+      expect(readAddress(`${scheme}://${host}/${path}`, sources)).toEqual(names);
   });
 
   it.each<[string, string, string]>([
@@ -144,11 +125,8 @@ describe('credentials', () => {
   });
 
   it('are requested only for the origin of the address, and are in no variable', () => {
-    const access = {
-      protocol: 'https',
-      origin: 'https://host:8443',
-      credentialFile: "/it's/$(here)",
-    } as const;
+    const origin = 'https://host:8443';
+    const access = { protocol: 'https', origin, credentialFile: "/it's/$(here)" } as const;
     const environment = networkEnvironment(access, { 'http.proxy': 'http://127.0.0.1:1' });
     const keys = Object.entries(environment).filter(([name]) => name.startsWith('GIT_CONFIG_KEY_'));
     expect(keys.map(([, value]) => value)).toEqual([
@@ -159,11 +137,8 @@ describe('credentials', () => {
       'credential.helper',
       'credential.https://host:8443.helper',
     ]);
-    expect(environment).toMatchObject({
-      GIT_ALLOW_PROTOCOL: 'https',
-      GIT_ASKPASS: '',
-      GIT_CONFIG_COUNT: '6',
-    });
+    const fixed = { GIT_ALLOW_PROTOCOL: 'https', GIT_ASKPASS: '', GIT_CONFIG_COUNT: '6' };
+    expect(environment).toMatchObject(fixed);
     expect(networkEnvironment({ ...access, credentialFile: null }, {})['GIT_CONFIG_COUNT']).toBe('4');
     expect(networkEnvironment({ ...access, protocol: 'file' }, {})['GIT_ALLOW_PROTOCOL']).toBe('file');
   });
@@ -241,20 +216,15 @@ describe('repos create', () => {
     });
   });
 
-  it.each([
-    [{}],
-    [{ name: 'A', url: 'u' }],
-    [{ url: 'u', username: 'n' }],
-    [{ url: 'u', passwordFile: 'f' }],
-    [{ name: 'A', username: 'n', passwordFile: 'f' }],
-  ])('refuses %j', async (flags) => {
-    await expect(repositoryOf(flags, read)).rejects.toMatchObject({ code: 'usage.invalid' });
-  });
-
-  it('refuses an empty password', async () => {
-    const flags = { url: 'u', username: 'n', passwordFile: 'f' };
-    await expect(repositoryOf(flags, () => Promise.resolve('\n'))).rejects.toMatchObject({
-      code: 'usage.invalid',
-    });
+  it.each<[Parameters<typeof repositoryOf>[0], string]>([
+    [{}, 'p'],
+    [{ name: 'A', url: 'u' }, 'p'],
+    [{ url: 'u', username: 'n' }, 'p'],
+    [{ url: 'u', passwordFile: 'f' }, 'p'],
+    [{ name: 'A', username: 'n', passwordFile: 'f' }, 'p'],
+    [{ url: 'u', username: 'n', passwordFile: 'f' }, ''],
+  ])('refuses %j with the password %j', async (flags, password) => {
+    const refused = repositoryOf(flags, () => Promise.resolve(`${password}\n`));
+    await expect(refused).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 });

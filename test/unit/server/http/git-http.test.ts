@@ -11,10 +11,8 @@ describe('Git over HTTP', () => {
       status: 200,
       headers: { 'content-type': 'text/plain', 'x-a': 'b: c' },
     });
-    expect(parseHead('Status: 403 Forbidden\r\nPragma: no-cache')).toEqual({
-      status: 403,
-      headers: { pragma: 'no-cache' },
-    });
+    const { status, headers } = parseHead('Status: 403 Forbidden\r\nPragma: no-cache');
+    expect([status, headers]).toEqual([403, { pragma: 'no-cache' }]);
   });
 
   it('reads the password, with any user name', () => {
@@ -27,13 +25,9 @@ describe('Git over HTTP', () => {
   });
 
   it('finds a repository with and without .git', () => {
-    const named = (id: string, name: string, full_name: string): Repository => ({
-      id,
-      name,
-      full_name,
-      url: null,
-      created_at: null,
-    });
+    const named = (id: string, name: string, full_name: string): Repository => {
+      return { id, name, full_name, url: null, created_at: null };
+    };
     const all = [
       named('1', 'plans', 'plans'),
       named('2', 'forecast', 'git.example.com/a/forecast.git'),
@@ -42,14 +36,7 @@ describe('Git over HTTP', () => {
       named('5', 'twin', 'h/b/twin.git'),
     ];
     const found = ['plans', '2', 'forecast', 'git.example.com/a/forecast', 'old', 'h/b/twin'];
-    expect(found.map((reference) => findGitRepository(all, reference).id)).toEqual([
-      '1',
-      '2',
-      '2',
-      '2',
-      '3',
-      '5',
-    ]);
+    expect(found.map((reference) => findGitRepository(all, reference).id).join('')).toBe('122235');
     expect(() => findGitRepository(all, 'twin')).toThrow('h/a/twin.git, h/b/twin.git');
     expect(() => findGitRepository(all, 'nope')).toThrow('no repository nope');
   });

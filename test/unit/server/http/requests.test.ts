@@ -6,14 +6,10 @@ import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { findRepository } from '../../../../src/server/http/repository-reference.ts';
 
+const CREATED = { url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
+
 function repository(id: string, name: string, fullName = name): Repository {
-  return {
-    id,
-    name,
-    full_name: fullName,
-    url: null,
-    created_at: '2026-01-02T03:04:05.000000+00:00',
-  };
+  return { id, name, full_name: fullName, ...CREATED };
 }
 
 describe('repository references', () => {

@@ -10,11 +10,11 @@ import {
   workbooksOf,
 } from '../../../../src/server/replica/catalogue.ts';
 import { findPlace, tagOf } from '../../../../src/server/replica/contents.ts';
-import { manifestWith, repository as repositoryWith } from '../../../support/builders.ts';
-
-function file(path: string, more: Partial<ManifestFile> = {}): ManifestFile {
-  return { path, sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, ...more };
-}
+import {
+  manifestFile as file,
+  manifestWith,
+  repository as repositoryWith,
+} from '../../../support/builders.ts';
 
 function workbook(id: string, versionId = 'v1'): NonNullable<ManifestFile['workbook']> {
   const createdAt = '2026-01-01T00:00:00+00:00';
@@ -36,18 +36,10 @@ describe('the repositories of a mirror', () => {
       targetOf('Accounting/dev', manifest({ branch: 'dev' }), 1),
       targetOf('Accounting/main', manifest(), 1),
     ]);
-    expect([...found.values()].map(({ shown, targets }) => [shown, [...targets.keys()].sort()])).toEqual([
-      [
-        {
-          id: 'id-1',
-          name: 'Accounting',
-          full_name: 'Accounting',
-          url: null,
-          created_at: '2020-01-01T00:00:00Z',
-        },
-        ['dev', 'main'],
-      ],
-    ]);
+    const names = { id: 'id-1', name: 'Accounting', full_name: 'Accounting', url: null };
+    const [{ shown, targets } = expect.fail('none was found'), ...more] = found.values();
+    expect([shown, more]).toEqual([{ ...names, created_at: '2020-01-01T00:00:00Z' }, []]);
+    expect([...targets.keys()].sort()).toEqual(['dev', 'main']);
   });
 
   it('have the name written last, and the time of creation from any manifest that has it', () => {
@@ -90,35 +82,16 @@ describe('the branch of a request without a branch', () => {
 describe('the rows of v1', () => {
   it('are the listed workbooks, sorted by id and branch, with the present name', () => {
     const files = [file('b.xlsx', { workbook: workbook('Old/b.xlsx') }), file('notes.txt')];
-    const one = { id: 'id-1', name: 'Old', fullName: 'Old', url: null, createdAt: null };
-    const renamed = { ...one, name: 'New', fullName: 'New' };
-    const { rows } = workbooksOf(
-      repositoriesOf([
-        targetOf('Old/main', manifest({ repository: one, files }), 1),
-        targetOf(
-          'New/dev',
-          manifest({
-            repository: renamed,
-            branch: 'dev',
-            files: [
-              file('b.xlsx', { workbook: { ...workbook('New/b.xlsx'), action: 'modify', parentId: 'v0' } }),
-            ],
-          }),
-          2,
-        ),
-      ]),
-    );
-    expect(
-      rows.map(({ id, integration, branch, version }) => [
-        id,
-        integration,
-        branch,
-        version.action,
-        version.parentId,
-      ]),
-    ).toEqual([
-      ['New/b.xlsx', 'New', 'dev', 'modify', 'v0'],
-      ['New/b.xlsx', 'New', 'main', null, null],
+    const changed = { ...workbook('New/b.xlsx'), action: 'modify', parentId: 'v0' };
+    const [old, renamed] = ['Old', 'New'].map((fullName) => repositoryWith({ id: 'id-1', fullName }));
+    const before = manifest({ ...(old && { repository: old }), files });
+    const dev = { branch: 'dev', files: [file('b.xlsx', { workbook: changed })] };
+    const after = manifest({ ...(renamed && { repository: renamed }), ...dev });
+    const trees = [targetOf('Old/main', before, 1), targetOf('New/dev', after, 2)];
+    const row = { id: 'New/b.xlsx', integration: 'New' };
+    expect(workbooksOf(repositoriesOf(trees)).rows).toMatchObject([
+      { ...row, branch: 'dev', version: { action: 'modify', parentId: 'v0' } },
+      { ...row, branch: 'main', version: { action: null, parentId: null } },
     ]);
   });
 
@@ -140,9 +113,8 @@ describe('a path', () => {
     ['a-b', ['c']],
   ])('%j is a folder with %j', (path, expected) => {
     const place = findPlace(files, path);
-    expect(
-      place.kind === 'archive' && place.files.map((each) => each.path.slice(place.prefix.length)),
-    ).toEqual(expected);
+    if (place.kind !== 'archive') throw new Error('it is a file');
+    expect(place.files.map((each) => each.path.slice(place.prefix.length))).toEqual(expected);
   });
 
   it.each(['a', 'b/c'])('%j is a file', (path) => {
