@@ -13,20 +13,12 @@ import {
   fileDifferences,
 } from './file-differences.ts';
 
-/** The place of a state: the mirror, the history, the service, or none if it has no files. */
-export type Place = 'mirror' | 'history' | 'service' | 'nothing';
-
-/** A state of a target. */
-export interface TargetState {
-  readonly place: Place;
-  /** Null for nothing. */
-  readonly manifest: Manifest | null;
+/** A state of a target on disk or in the service. */
+interface TargetState {
+  readonly manifest: Manifest;
   /** Why and when it left the mirror, in milliseconds since the epoch; null outside of the history. */
   readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
 }
-
-/** The state of a target that has no files. */
-export const NOTHING: TargetState = { place: 'nothing', manifest: null, left: null };
 
 /** Two states of a target, and the files that differ. */
 export interface DiffReport {
@@ -42,7 +34,8 @@ export interface DiffReport {
 
 /** One of the two states that are compared. Times in milliseconds since the epoch; null for no time. */
 export interface ComparedState {
-  readonly place: Place;
+  /** `nothing` for a target without files. */
+  readonly place: 'mirror' | 'history' | 'service' | 'nothing';
   /** When its files last changed, as the mirror saw it. */
   readonly changedAtMs: number | null;
   /** When it left the mirror, and why; of the history alone. */
@@ -52,22 +45,31 @@ export interface ComparedState {
   readonly sizeBytes: number;
 }
 
-/** Compares two states of a target. */
+/**
+ * Compares two states of a target; null for one without files.
+ * @param by other than `manifests` for a later state in the service
+ */
 export function reportOn(
   target: string,
-  before: TargetState,
-  after: TargetState,
+  before: TargetState | null,
+  after: TargetState | null,
   by: DiffReport['by'],
 ): DiffReport {
-  const differences = fileDifferences(before.manifest?.files ?? [], after.manifest?.files ?? []);
+  const differences = fileDifferences(before?.manifest.files ?? [], after?.manifest.files ?? []);
   const counts = countDifferences(differences);
-  return { target, by, before: summaryOf(before), after: summaryOf(after), counts, differences };
+  const summaries = {
+    before: summaryOf(before, 'mirror'),
+    after: summaryOf(after, by === 'manifests' ? 'mirror' : 'service'),
+  };
+  return { target, by, ...summaries, counts, differences };
 }
 
-function summaryOf({ place, manifest, left }: TargetState): ComparedState {
+/** @param place of a state that is not in the history */
+function summaryOf(state: TargetState | null, place: 'mirror' | 'service'): ComparedState {
+  const { manifest, left } = state ?? { manifest: null, left: null };
   const files = manifest?.files ?? [];
   return {
-    place,
+    place: manifest === null ? 'nothing' : left === null ? place : 'history',
     changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
     leftAtMs: left?.atMs ?? null,
     kind: left?.kind ?? null,
@@ -80,8 +82,8 @@ function summaryOf({ place, manifest, left }: TargetState): ComparedState {
 export interface TargetOnDisk {
   /** As below `mirror/`. */
   readonly path: string;
-  /** Without files if it is not mirrored. */
-  readonly published: TargetState;
+  /** Null if it is not mirrored. */
+  readonly published: TargetState | null;
   /** Its states that left the mirror and are kept, the earliest first. */
   readonly kept: readonly HistoryEntry[];
 }
@@ -89,16 +91,15 @@ export interface TargetOnDisk {
 /** Reads a target from disk, without a lock. @throws MirrorError `disk.*` */
 export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
   // Read before the history: a publish in between then only adds a state that is known to be this one.
-  if (!leadsBelow(path)) return { path, published: NOTHING, kept: [] };
+  if (!leadsBelow(path)) return { path, published: null, kept: [] };
   const found = await readStampedManifest(layout, path);
-  if (found !== null && found.manifest === null)
+  const { manifest = null } = found ?? {};
+  if (found !== null && manifest === null)
     throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
       hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
     });
-  const published: TargetState =
-    found === null ? NOTHING : { place: 'mirror', manifest: found.manifest, left: null };
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
-  return { path, published, kept };
+  return { path, published: manifest && { manifest, left: null }, kept };
 }
 
 /** Refuses a target without data on the disk. @throws MirrorError `target.unknown` */
@@ -107,7 +108,7 @@ export async function refuseUnknown(
   asked: string,
   { path, published, kept }: TargetOnDisk,
 ): Promise<void> {
-  if (published.manifest !== null || kept.length > 0) return;
+  if (published !== null || kept.length > 0) return;
   throw unknownName(
     'target.unknown',
     `No target is named ${JSON.stringify(asked)}, and none of that name left the mirror.`,

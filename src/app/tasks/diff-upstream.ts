@@ -21,7 +21,7 @@ import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { archiveLimitsOf, policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
-import { type DiffReport, NOTHING, readTarget, refuseUnknown, reportOn } from './diff-report.ts';
+import { type DiffReport, readTarget, refuseUnknown, reportOn } from './diff-report.ts';
 import type { TaskWork } from './task.ts';
 
 /**
@@ -71,7 +71,7 @@ async function compare(
   const facts = { listing, published, unreadable: new Set(unreadable), policy, nowMs };
   const planned = planComparison(facts, path);
   const target = await readTarget(layout, planned?.action.published?.path ?? path);
-  const gone = reportOn(target.path, target.published, NOTHING, 'lists');
+  const gone = reportOn(target.path, target.published, null, 'lists');
   if (planned === null) {
     await refuseUnknown(layout, path, target);
     return gone;
@@ -85,17 +85,15 @@ async function compare(
     );
   }
   if (action.kind !== 'pull') return gone;
-  const { manifest } = target.published;
-  const inService = { place: 'service', manifest, left: null } as const;
+  const manifest = target.published?.manifest ?? null;
   if (isAsListed && !isWorthAsking(manifest))
-    return reportOn(target.path, target.published, inService, 'lists');
+    return reportOn(target.path, target.published, target.published, 'lists');
   const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
   const about = repositoryFacts({ listing, plan })(action);
   const reception = { ...about, context, policy, action, meter, onProgress: () => {}, signal };
   const present = await receivePresentState(reception, manifest, nowMs);
   if (present === null) await refuseUnknown(layout, path, target);
-  const after = present === null ? NOTHING : { ...inService, manifest: present };
-  return reportOn(target.path, target.published, after, 'contents');
+  return reportOn(target.path, target.published, present && { manifest: present, left: null }, 'contents');
 }
 
 /** The facts that decide how the present state of a target is found out. */

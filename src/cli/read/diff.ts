@@ -9,7 +9,6 @@ import {
   refuseUnknown,
   reportOn,
   type TargetOnDisk,
-  type TargetState,
 } from '../../app/tasks/diff-report.ts';
 import { formatRetention } from '../../config/plan-settings.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -69,10 +68,10 @@ export async function diff(
   const layout = layoutOf(settings.directory);
   const target = await readTarget(layout, await pathOf(layout, asked));
   await refuseUnknown(layout, asked, target);
-  if (atMs === null)
-    return reportOn(target.path, await stateBefore(target, settings), target.published, 'manifests');
-  const { manifest, left } = (await lookUp(layout, { target: target.path, atMs })).state;
-  const before: TargetState = { place: left === null ? 'mirror' : 'history', manifest, left };
+  const before =
+    atMs === null
+      ? await stateBefore(target, settings)
+      : (await lookUp(layout, { target: target.path, atMs })).state;
   return reportOn(target.path, before, target.published, 'manifests');
 }
 
@@ -83,12 +82,11 @@ export async function diff(
 async function stateBefore(
   { path, published, kept }: TargetOnDisk,
   { history: { replaced } }: Pick<SettingsFor<never>, 'history'>,
-): Promise<TargetState> {
+): Promise<TargetOnDisk['published']> {
   for (const entry of kept.toReversed()) {
     const manifest = await manifestOfEntry(entry);
     // A state published during the two readings is in both places.
-    if (manifest.publishedAtMs !== published.manifest?.publishedAtMs)
-      return { place: 'history', manifest, left: entry };
+    if (manifest.publishedAtMs !== published?.manifest.publishedAtMs) return { manifest, left: entry };
   }
   const others = `\`${ownCommand('diff --upstream', path)}\` compares it with what the service has now.`;
   throw new MirrorError('history.not_found', `The history keeps no state of ${path} before this one.`, {

@@ -164,7 +164,7 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
 async function targetOf(layout: DirectoryLayout, asked: string) {
   const known = await manifestPaths(layout);
   const { path, published } = await readTarget(layout, targetNamed(asked, layout.mirror, known));
-  if (published.manifest !== null) return { target: path, manifest: published.manifest };
+  if (published !== null) return { target: path, manifest: published.manifest };
   const advice = `\`${ownCommand('status')}\` lists all targets.`;
   const message = `No target named ${JSON.stringify(asked)} is mirrored.`;
   throw unknownName('target.unknown', message, path, known, advice);
