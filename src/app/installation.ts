@@ -28,28 +28,15 @@ interface ConnectionListeners {
  */
 const CONNECTIONS_A_PULL = 16;
 
-/** Opens a connection to the service, and returns a client for it. */
+/** Opens a connection to the service. */
 export function connect(
   settings: SettingsFor<'service'>,
   memory: InstallationMemory,
   emit: EventSink,
-  listeners: ConnectionListeners = {},
-): ServiceClient {
-  const transport = openTransport(settings, memory, emit, listeners);
-  const { archive, service } = settings;
-  const shard = settings.shard ?? null;
-  return new ServiceClient(shard, transport, memory, archive.maxSize, service.maxBandwidth);
-}
-
-/** Opens a connection to the service. */
-export function openTransport(
-  settings: SettingsFor<'service'>,
-  memory: PauseMemory & KeyMemory,
-  emit: EventSink,
   { onWarning, onProgress, reportFirstAccept = false }: ConnectionListeners = {},
-): Transport {
-  const { service } = settings;
-  return new Transport({
+): ServiceClient {
+  const { archive, service } = settings;
+  const transport = new Transport({
     baseUrl: service.baseUrl,
     keys: (generation) => (generation === 'current' ? service.apiKey : service.apiToken)?.revealAll() ?? [],
     keyMemory: memory,
@@ -66,6 +53,7 @@ export function openTransport(
     onRetry: (error, delayMs, fromBytes) =>
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
+  return new ServiceClient(settings.shard ?? null, transport, memory, archive.maxSize, service.maxBandwidth);
 }
 
 /** The stored facts about the installation at an address; empty if the state is about another one. */

@@ -4,27 +4,18 @@ import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import type { Repository } from '../../mirror/upstream/listing.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
 import type { WorkbookList } from '../../mirror/upstream/workbooks.ts';
-import type { EventSink } from '../events.ts';
-import { connect, openTransport } from '../installation.ts';
+import { connect } from '../installation.ts';
 import { createRepository, type NewRepository } from '../create-repository.ts';
 import type { TaskWork } from './task.ts';
 
 /** `GET /repos`. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
 export function listRepositories(work: TaskWork): Promise<RepositoryList> {
-  return withConnection(
-    work,
-    (emit) => connect(work.settings.ofService(), { form: null }, emit),
-    (client) => client.repositories(work.signal),
-  );
+  return withClient(work, (client) => client.repositories(work.signal));
 }
 
 /** `POST /repos`. @throws MirrorError as {@link createRepository}, `settings.invalid` */
 export function addRepository(work: TaskWork, wanted: NewRepository): Promise<Repository> {
-  return withConnection(
-    work,
-    (emit) => openTransport(work.settings.ofService(), {}, emit),
-    (transport) => createRepository(transport, wanted, work.signal),
-  );
+  return withClient(work, ({ transport }) => createRepository(transport, wanted, work.signal));
 }
 
 /**
@@ -36,39 +27,33 @@ export function listWorkbooks(
   work: TaskWork,
   { status }: { readonly status?: WorkbookStatusFilter | undefined },
 ): Promise<WorkbookList> {
-  const settings = work.settings.ofService();
-  if (settings.service.apiToken === undefined) {
+  if (work.settings.ofService().service.apiToken === undefined) {
     throw new MirrorError(
       'settings.invalid',
       'service.apiToken: the list of workbooks belongs to v1, which needs its own token.',
       { hint: 'Make one in the service under Organization > Personal API Token.' },
     );
   }
-  return withConnection(
-    work,
-    (emit) => connect(settings, { form: null }, emit),
-    async (client) => {
-      const list = await client.workbooks(work.signal, status);
-      if (list !== null) return list;
-      const message = 'This installation has no v1: its list of workbooks answers 404.';
-      throw new MirrorError('service.not_found', message);
-    },
-  );
+  return withClient(work, async (client) => {
+    const list = await client.workbooks(work.signal, status);
+    if (list !== null) return list;
+    const message = 'This installation has no v1: its list of workbooks answers 404.';
+    throw new MirrorError('service.not_found', message);
+  });
 }
 
 /** Opens the way to the service for one piece of work. */
-async function withConnection<C extends Pick<ServiceClient, 'close'>, T>(
-  { emit }: TaskWork,
-  open: (emit: EventSink) => C,
-  use: (connection: C) => Promise<T>,
+async function withClient<T>(
+  { settings, emit }: TaskWork,
+  use: (client: ServiceClient) => Promise<T>,
 ): Promise<T> {
-  const connection = open((event) => {
+  const client = connect(settings.ofService(), { form: null }, (event) => {
     // The error says so.
     if (event.name !== 'credentials.refused') emit(event);
   });
   try {
-    return await use(connection);
+    return await use(client);
   } finally {
-    await connection.close();
+    await client.close();
   }
 }

@@ -67,7 +67,7 @@ const ERRORS_OF_FORMS: ReadonlySet<string> = new Set([
 export class Contents {
   /** From {@link countNames}, over all repositories of the last list. */
   nameCounts: ReadonlyMap<string, number> = new Map();
-  protected readonly transport: Transport;
+  readonly transport: Transport;
   readonly #memory: ReferenceMemory;
   readonly #maxArchiveBytes: number;
   readonly #bandwidth: Bandwidth | null;
