@@ -1,13 +1,12 @@
 import type { Command } from 'commander';
 
-import { openStateOf, refuseMissing, statusPolicyOf } from '../../app/open-reader.ts';
+import { refuseMissing, statusPolicyOf, withReader } from '../../app/open-reader.ts';
 import type { Settings, SettingsFor } from '../../config/schema.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { agoText, counted, roughDuration, utcTime } from '../../lib/text/humanize.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
-import { type State, type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
-import { knownDirectoryId } from '../../mirror/store/directory.ts';
+import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
@@ -107,7 +106,12 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
   await refuseMissing(layout.manifests);
   const library = new ReplicaLibrary(
     directory,
-    () => readState(settings, (state) => state.records(), new Map<string, TargetRecord>()),
+    // Opened each time, as the daemon's state cache may be replaced, appear or vanish.
+    () =>
+      unlessStateFails(
+        withReader(settings, tellEvent, ({ records }) => Promise.resolve(records)),
+        new Map<string, TargetRecord>(),
+      ),
     ({ target, path, what }) =>
       log(`${path === '' ? target : `${target}/${path}`} was refused: ${what}; \`verify\` says more`, 'warn'),
   );
@@ -127,32 +131,14 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
 async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTotals): Promise<void> {
   const size = `${counted(totals.repositories, 'repository', 'repositories')}, ${counted(totals.targets, 'branch', 'branches')}`;
   log(`Serving the mirror ${settings.directory}, read-only: ${size}.`);
-  const lastPass = await readState<StoredPass | null>(settings, (state) => state.lastPass(), null);
+  const reading = withReader(settings, tellEvent, ({ state }) => state.lastPass());
+  const lastPass = await unlessStateFails(reading, null);
   log(describeAge(totals, lastPass, statusPolicyOf(settings).maxStalenessMs, Date.now()));
   for (const path of totals.unreadable)
     log(
       `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
       'error',
     );
-}
-
-/** Reads the state cache of the daemon. Opens it each time, as its file may be replaced, appear or vanish. */
-function readState<T>(
-  settings: SettingsFor<'directory'>,
-  read: (state: State) => Promise<T>,
-  fallback: T,
-): Promise<T> {
-  const call = async (): Promise<T> => {
-    const layout = layoutOf(settings.directory);
-    const id = (await knownDirectoryId(layout)) ?? '';
-    const state = await openStateOf(settings, { layout, id }, true, tellEvent);
-    try {
-      return await read(state);
-    } finally {
-      await state.close();
-    }
-  };
-  return unlessStateFails(call(), fallback);
 }
 
 /** Describes the age of the mirror. */
