@@ -1,19 +1,12 @@
 import { levelOf, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent, describePhase } from '../../app/messages.ts';
-import { endsPull } from '../../daemon/status/live.ts';
+import { initialLive, nextLive } from '../../daemon/status/live.ts';
+import type { Live } from '../../daemon/status/status-schema.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
 import { createLiveLine, liveLineOptions } from '../frame/live-line.ts';
 import { isDelivered } from '../frame/output.ts';
-
-/** The progress of a pass. */
-interface Counts {
-  planned: number;
-  done: number;
-  bytes: number;
-  readonly running: Set<string>;
-}
 
 /** Period of the live line without events, in milliseconds. */
 const TICK_MS = 250;
@@ -30,10 +23,12 @@ export function createProgress(
   options = liveLineOptions(),
 ) {
   const { loudness } = options;
-  const counts: Counts = { planned: 0, done: 0, bytes: 0, running: new Set() };
+  let state = initialLive(0);
+  /** Downloaded by the ended pulls of the pass. */
+  let bytes = 0;
   const live = createLiveLine(options);
   const show = (): void => {
-    const text = describeProgress(counts, monitor.pulls(), monitor.scan());
+    const text = describeProgress(state.pass, bytes, monitor.pulls(), monitor.scan());
     if (text === null) live.clear();
     else live.show(() => scrub(text, secrets));
   };
@@ -41,7 +36,9 @@ export function createProgress(
   timer.unref();
   return {
     sink: (event: MirrorEvent): void => {
-      count(counts, event);
+      state = nextLive(state, event, 0);
+      if (event.name === 'pass.started') bytes = 0;
+      if (event.name === 'target.pulled') bytes += event.downloadedBytes;
       if (isDelivered(event, loudness) && event.name !== 'pass.failed')
         live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets), levelOf(event));
       show();
@@ -54,27 +51,15 @@ export function createProgress(
   };
 }
 
-function count(counts: Counts, event: MirrorEvent): void {
-  if (event.name === 'pass.planned') {
-    Object.assign(counts, { planned: event.pull, done: 0, bytes: 0 });
-    counts.running.clear();
-  } else if (event.name === 'target.started') {
-    counts.running.add(event.target);
-  } else if (endsPull(event) && counts.running.delete(event.target)) {
-    counts.done += 1;
-    if (event.name === 'target.pulled') counts.bytes += event.downloadedBytes;
-  } else if (['pass.finished', 'pass.failed', 'pass.abandoned'].includes(event.name)) {
-    counts.planned = 0;
-  }
-}
-
 /** The targets and bytes so far, and the state of the longest pull; null if nothing is running. */
 function describeProgress(
-  { planned, done, bytes }: Counts,
+  pass: Live['pass'],
+  bytes: number,
   pulls: readonly PullProgress[],
   scan: ScanProgress | null,
 ): string | null {
-  if (planned === 0)
+  const planned = pass?.planned?.pull ?? 0;
+  if (pass === null || planned === 0)
     return scan === null
       ? null
       : `comparing trees with their manifests: ${scan.doneTargets} of ${scan.targets}`;
@@ -82,7 +67,7 @@ function describeProgress(
   const [longest] = pulls;
   const phase = longest === undefined ? '' : `; ${describePhase(longest)}: ${longest.target}`;
   const others = pulls.length < 2 ? '' : `; ${pulls.length - 1} more`;
-  return `${done} of ${counted(planned, 'target')}, ${roughSize(arrived)}${phase}${others}`;
+  return `${pass.done} of ${counted(planned, 'target')}, ${roughSize(arrived)}${phase}${others}`;
 }
 
 function markOf(event: MirrorEvent): string {

@@ -102,7 +102,7 @@ const PULL_ENDS = [
 type PullEnd = Extract<MirrorEvent, { name: (typeof PULL_ENDS)[number] }>;
 
 /** Whether an event ends the pull of its target, if there is one. */
-export function endsPull(event: MirrorEvent): event is PullEnd {
+function endsPull(event: MirrorEvent): event is PullEnd {
   return PULL_ENDS.some((name) => name === event.name);
 }
 

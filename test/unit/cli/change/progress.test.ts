@@ -22,6 +22,8 @@ function show({ secrets = [], monitor = new PullMonitor(), ...options }: Options
     ...options,
   });
   onTestFinished(close);
+  emit({ name: 'pass.started', trigger: 'command' });
+  written.length = 0;
   return { emit, written, bar: () => written.at(-1)?.replace(CLEAR, '') ?? '' };
 }
 
