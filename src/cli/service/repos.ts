@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import { buffer } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
@@ -50,7 +51,7 @@ interface CreateFlags {
   readonly passwordFile?: string;
 }
 
-/** Far longer than any password: a wrong path must not fill the memory. */
+/** Far longer than any password, in bytes: a wrong path must not fill the memory. */
 const LIMIT_BYTES = 65_536;
 
 function invalid(message: string, hint: string): MirrorError {
@@ -91,19 +92,11 @@ const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for
 
 /** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
-  const stream = path === '-' ? process.stdin : createReadStream(path);
-  const chunks: Buffer[] = [];
-  let sizeBytes = 0;
-  try {
-    for await (const chunk of stream as AsyncIterable<Buffer>) {
-      chunks.push(chunk);
-      sizeBytes += chunk.length;
-      if (sizeBytes > LIMIT_BYTES) break;
-    }
-  } catch (error) {
+  const stream = path === '-' ? process.stdin : createReadStream(path, { end: LIMIT_BYTES });
+  const password = await buffer(stream).catch((error: unknown) => {
     const code = systemCode(error) ?? 'unknown error';
     throw invalid(`--password-file: cannot be read (${code}).`, PASSWORD_HINT);
-  }
-  if (sizeBytes > LIMIT_BYTES) throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
-  return Buffer.concat(chunks).toString('utf8');
+  });
+  if (password.length <= LIMIT_BYTES) return password.toString();
+  throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
 }
