@@ -120,43 +120,20 @@ interface Passage {
   readonly chapter: string;
   /** Its subject: the first cell of a row; empty for other passages. */
   readonly subject: string;
+  /** One line of Markdown. */
   readonly text: string;
 }
 
-/** The passages of a chapter in Markdown. Rows of tables get the headings of their columns. Code is left out. */
+/** The passages of a chapter in Markdown, without code and the headings of tables. */
 export function passagesOf(chapter: string, markdown: string): Passage[] {
-  const blocks = markdown
+  return markdown
     .replaceAll(/^ *```[^]*?^ *```$/gm, '')
     .replaceAll(/<!--.*?-->/gs, '')
+    .replaceAll(/^\|.*\n\|[ -]*-.*$/gm, '')
     .split(/\n\s*\n|\n(?=\s*(?:[-|]|\d+\.) ?)/)
-    .map((block) => block.trim());
-  let headings: readonly string[] = [];
-  return blocks.flatMap((block, at) => {
-    if (block === '' || /^(?:#|<|\|[ -]*-)/.test(block)) return [];
-    if (!block.startsWith('|'))
-      return [{ chapter, subject: '', text: plain(block.replace(/^(?:-|\d+\.) /, '')) }];
-    const cells = block
-      .split(/(?<!\\)\|/)
-      .slice(1, -1)
-      .map((cell) => cell.trim());
-    if (/^\|[ -]*-/.test(blocks[at + 1] ?? '')) {
-      headings = cells;
-      return [];
-    }
-    const [subject = '', ...others] = cells.map(plain);
-    const told = others.flatMap((cell, index) =>
-      cell === '' ? [] : `${plain(headings[index + 1] ?? '')}: ${cell}`,
-    );
-    return [{ chapter, subject, text: `${subject}\n  ${told.join('\n  ')}` }];
-  });
-}
-
-function plain(markdown: string): string {
-  return markdown
-    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
-    .replaceAll(/[`]|\*\*/g, '')
-    .replaceAll(/\s+/g, ' ')
-    .replaceAll('\\|', '|');
+    .map((block) => block.trim().replaceAll(/\s*\n\s*/g, ' '))
+    .filter((text) => text !== '' && !/^[#<]/.test(text))
+    .map((text) => ({ chapter, subject: /^\|(.*?)\|/.exec(text)?.[1] ?? '', text }));
 }
 
 /** Maximum number of lines about a word. */
@@ -178,6 +155,6 @@ export function explain(passages: readonly Passage[], asked: string): string[] {
   const parts = word.split(/\s+/).filter((part) => part !== '');
   const found =
     about.length > 0 ? about : passages.filter(({ text }) => parts.every((part) => has(text, part)));
-  const lines = found.flatMap(({ chapter, text }) => text.split('\n').concat(`  (help ${chapter})`));
+  const lines = found.flatMap(({ chapter, text }) => [text, `  (help ${chapter})`]);
   return lines.slice(0, MOST_LINES);
 }

@@ -50,7 +50,7 @@ describe('help', () => {
 
   it.each([
     ['fresh', /^State: the target equalled/],
-    ['late', /^late \(stale\)\n.*not verified for longer than maxStaleness/],
+    ['late', /^\| late \(`stale`\) \| not verified for longer than `maxStaleness` \|/],
     ['target', /^A target is one branch/],
     ['pass', /^A pass asks the service/],
     ['needs you', /^State: someone must act/],

@@ -52,19 +52,19 @@ describe('the passages of a chapter', () => {
   const chapter =
     '# A\n\nSome [text](x.md) about `disk`.\n\n```sh\nno disk\n```\n\n- one item\n  goes on\n- two\n\n| word | what it is |\n| --- | --- |\n| `a.b`, `c` | a \\| b |\n';
 
-  it('are its paragraphs, items and rows, without code', () => {
+  it('are its paragraphs, items and rows, a line each, without code and headings', () => {
     expect(passagesOf('a', chapter).map(({ text }) => text)).toEqual([
-      'Some text about disk.',
-      'one item goes on',
-      'two',
-      'a.b, c\n  what it is: a | b',
+      'Some [text](x.md) about `disk`.',
+      '- one item goes on',
+      '- two',
+      '| `a.b`, `c` | a \\| b |',
     ]);
   });
 
   it('are found by the first cell of a row, otherwise by all words, and never by a part of a word', () => {
     const passages = passagesOf('a', chapter);
-    expect(explain(passages, 'C')).toEqual(['a.b, c', '  what it is: a | b', '  (help a)']);
-    expect(explain(passages, 'item one')).toEqual(['one item goes on', '  (help a)']);
+    expect(explain(passages, 'C')).toEqual(['| `a.b`, `c` | a \\| b |', '  (help a)']);
+    expect(explain(passages, 'item one')).toEqual(['- one item goes on', '  (help a)']);
     expect(explain(passages, 'dis')).toEqual([]);
   });
 });
