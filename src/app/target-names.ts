@@ -169,11 +169,8 @@ export function severalSentence({ name, isRepository, targets }: SeveralTargets)
     : `${JSON.stringify(name)} may be any of ${counted(targets.length, 'target')}`;
 }
 
-/** Most lines to show to a person. */
-const MOST_LINES = 20;
-
-/** The first of many lines, and the number of the others. */
-export function firstOf(lines: readonly string[]): string[] {
-  const more = lines.length - MOST_LINES;
-  return [...lines.slice(0, MOST_LINES), ...(more > 0 ? [`and ${more} more`] : [])];
+/** The first of many lines for a person, and the number of the others. */
+export function firstOf(lines: readonly string[], most = 20): string[] {
+  const more = lines.length - most;
+  return [...lines.slice(0, most), ...(more > 0 ? [`and ${more} more`] : [])];
 }

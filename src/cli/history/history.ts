@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
-import { targetNamed, unknownName } from '../../app/target-names.ts';
+import { firstOf, targetNamed, unknownName } from '../../app/target-names.ts';
 import type { PrunedState } from '../../app/tasks/prune.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
@@ -139,12 +139,9 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
 const STATES_SHOWN = 100;
 
 function describe(states: readonly PrunedState[]): TerminalText {
-  const lines = states
-    .slice(0, STATES_SHOWN)
-    .map(
-      (each) =>
-        `${each.target}: ${each.kind} ${new Date(each.leftAtMs).toISOString()}, ${roughSize(each.storedBytes)}`,
-    );
-  const more = states.length - lines.length;
-  return joinLines([...lines, ...(more > 0 ? [`and ${more} more`] : []), sumOf(states)]);
+  const lines = states.map(
+    ({ target, kind, leftAtMs, ...each }) =>
+      `${target}: ${kind} ${new Date(leftAtMs).toISOString()}, ${roughSize(each.storedBytes)}`,
+  );
+  return joinLines([...firstOf(lines, STATES_SHOWN), sumOf(states)]);
 }

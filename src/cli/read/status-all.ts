@@ -1,5 +1,5 @@
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { ofTargets } from '../../app/target-names.ts';
+import { firstOf, ofTargets } from '../../app/target-names.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
@@ -148,7 +148,6 @@ export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
         ]),
   ]);
   const well = shares.filter(({ state }) => state === 'well').length;
-  const more = unattended.length - TARGETS_SHOWN;
   return joinLines([
     `${counted(count, 'share')}, ${well === count ? 'all' : String(well)} well`,
     ...shares.flatMap((share) => describeTrouble(share, count, ago)),
@@ -160,8 +159,7 @@ export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
     ...linesOf(
       unattended.length > 0 && [
         'No instance verifies:',
-        ...unattended.slice(0, TARGETS_SHOWN).map((target) => `  ${target}`),
-        ...(more > 0 ? [`  and ${more} more: --json has all`] : []),
+        ...firstOf(unattended, TARGETS_SHOWN).map((line) => `  ${line}`),
         '',
       ],
     ),
