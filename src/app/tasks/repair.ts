@@ -70,12 +70,6 @@ export async function repair(
   );
   const pulled = damaged.filter((path) => !fromDisk.includes(path));
   if (pulled.length > 0) {
-    // Without them nothing can be pulled.
-    work.settings.ofMirror();
-    await work.whileIdle(async (mirror) => {
-      // A target that is lost with its manifest is new to the plan, and has nothing to note.
-      for (const path of pulled) await noteForRepair(mirror, path, BYTES, Date.now());
-    });
     const { failure } = await work.makePass(pulled, work.emit);
     if (failure !== null) throw new MirrorError(failure.code, failure.message, { hint: failure.hint });
   }
@@ -108,21 +102,22 @@ async function refuseLeased(layout: DirectoryLayout): Promise<void> {
   if (lease !== null) throw new LeasedError(lease);
 }
 
-/** Repairs trees from the disk, and the inventory. */
+/** Repairs trees from the disk, and the inventory. Notes the other trees for a pass. */
 async function repairOnDisk(
-  { store, state, isPulling }: IdleMirror,
+  mirror: IdleMirror,
   damaged: readonly string[],
   signal: AbortSignal,
 ): Promise<Pick<Repaired, 'fromDisk' | 'inventoryWritten'>> {
+  const { store, isPulling } = mirror;
   await refuseLeased(store.layout);
   const fromDisk: string[] = [];
-  for (const path of damaged.filter((each) => !isPulling(each))) {
+  for (const path of damaged) {
     // If the disk refuses the repair of a target, a pass may still do it, or reports the reason.
-    const isRepaired = await repairFromDisk(store, path, signal).catch(unlessLeased);
+    const isRepaired = !isPulling(path) && (await repairFromDisk(store, path, signal).catch(unlessLeased));
     signal.throwIfAborted();
-    if (!isRepaired) continue;
-    fromDisk.push(path);
-    await noteDrift({ store, state }, path, null);
+    if (isRepaired) fromDisk.push(path);
+    // A target that is lost with its manifest is new to the plan, and has nothing to note.
+    await (isRepaired ? noteDrift(mirror, path, null) : noteForRepair(mirror, path, BYTES, Date.now()));
   }
   const inventoryWritten = (await checkTargetList(store)).inventory === 'damaged';
   if (inventoryWritten) await saveTargets(store, []);
