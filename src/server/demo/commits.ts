@@ -31,24 +31,16 @@ export interface CommitPlan {
   readonly changes: readonly FileChange[];
 }
 
-/** Quotes a path so that no character in it is special (git-fast-import, "path"). */
-function quotePath(path: string): string {
-  const escaped = path
-    .replaceAll('\\', '\\\\')
-    .replaceAll('"', String.raw`\"`)
-    .replaceAll('\n', String.raw`\n`);
-  return `"${escaped}"`;
-}
-
 function writeData(content: Uint8Array | string): Buffer {
   const bytes = Buffer.from(content);
   return Buffer.concat([Buffer.from(`data ${bytes.length}\n`), bytes, Buffer.from('\n')]);
 }
 
+/** Paths are quoted as in JSON: git-fast-import(1) reads the quotes of C, which for names of samples are the same. */
 function writeChange(change: FileChange): Buffer {
-  if (change.kind === 'remove') return Buffer.from(`D ${quotePath(change.path)}\n`);
+  if (change.kind === 'remove') return Buffer.from(`D ${JSON.stringify(change.path)}\n`);
   const mode = change.executable === true ? '100755' : '100644';
-  const head = Buffer.from(`M ${mode} inline ${quotePath(change.path)}\n`);
+  const head = Buffer.from(`M ${mode} inline ${JSON.stringify(change.path)}\n`);
   return Buffer.concat([head, writeData(change.content)]);
 }
 

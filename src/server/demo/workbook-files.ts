@@ -32,14 +32,12 @@ export async function makeWorkbook({ seed, asOf }: Edition): Promise<Buffer> {
   return writeExcelFile(data, { sheet: 'Monthly', columns, stickyRowsCount: 1 }).toBuffer();
 }
 
-/** Makes a generator of numbers from 0 to below 1, the same for the same seed (the generator "mulberry32"). */
+/** Makes a generator of numbers from 0 to below 1, the same for the same seed (a linear congruential generator). */
 function numbersFrom(seed: number): () => number {
-  let state = Math.trunc(seed) | 0;
+  let state = seed;
   return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return state / 2 ** 32;
   };
 }
 
