@@ -72,19 +72,13 @@ async function addressesOf(host: string): Promise<string[]> {
 /** Settings of git, by their names. */
 type GitSettings = Readonly<Record<string, string>>;
 
-/** The route to a server. */
-interface WayThere {
-  readonly settings: GitSettings;
-  /** The addresses of its name that were checked; null where a proxy looks it up. */
-  readonly addresses: readonly string[] | null;
-}
-
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
+ * @returns settings of git, and the addresses that were checked; null where a proxy looks the name up
  * @throws RemoteError for a name without an address, or with a link-local one only
  */
-async function wayTo({ source, protocol }: Remote): Promise<WayThere> {
+async function wayTo({ source, protocol }: Remote) {
   if (protocol === 'file') return { settings: {}, addresses: [] };
   const { hostname, port: given } = new URL(source);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');

@@ -34,8 +34,8 @@ export function remoteOf(
 
 /** The branches and tags of a repository at one moment. */
 export interface References {
-  /** Object id by full name, such as `refs/heads/main`. */
-  readonly ids: ReadonlyMap<string, string>;
+  /** Lines of object id, tab and full name, such as `refs/heads/main`, sorted. */
+  readonly lines: readonly string[];
   /** Full name of the default branch; null where HEAD names none. */
   readonly head: string | null;
 }
@@ -51,15 +51,10 @@ const COMPARISON_LIMIT_MS = 60_000;
 
 /** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
 export function parseReferences(output: string): References {
-  const ids = new Map<string, string>();
-  let head: string | null = null;
-  for (const line of output.split('\n')) {
-    const [value = '', name = ''] = line.split('\t');
-    if (name === 'HEAD' && value.startsWith(`ref: ${BRANCH_PREFIX}`)) head = value.slice('ref: '.length);
-    // Lines that end with `^{}` name the object that a tag points to.
-    else if (/^refs\/(?:heads|tags)\//.test(name) && !name.endsWith('^{}')) ids.set(name, value);
-  }
-  return { ids, head };
+  const [, head = null] = /^ref: (refs\/heads\/[^\n]+)\tHEAD$/m.exec(output) ?? [];
+  // Lines that end with `^{}` name the object that a tag points to.
+  const lines = output.split('\n').filter((line) => /\trefs\/(?:heads|tags)\/.*(?<!\^\{\})$/s.test(line));
+  return { lines: lines.sort(), head };
 }
 
 /**
@@ -74,7 +69,7 @@ export async function askRemote(
 ): Promise<References> {
   const args = ['ls-remote', '--symref', '--', remote.source, 'HEAD', ...PATTERNS];
   const references = parseReferences(await reach(git, remote, null, args, limitMs));
-  if ([...references.ids.values()].some((id) => id.length !== 40)) {
+  if (references.lines.some((line) => line.indexOf('\t') !== 40)) {
     // The service's versions have ids of 40 digits (service specification, section 2.3).
     throw new RemoteError('unsupported', 'the repository keeps its objects by SHA-256');
   }
@@ -84,25 +79,21 @@ export async function askRemote(
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const args = ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES];
   const [output, branch] = await Promise.all([git.text(gitDirectory, args), readDefaultBranch(gitDirectory)]);
-  return { ids: parseReferences(output).ids, head: branch === null ? null : BRANCH_PREFIX + branch };
+  return { lines: parseReferences(output).lines, head: branch === null ? null : BRANCH_PREFIX + branch };
 }
 
 /**
  * Chooses the default branch: the other repository's, if it exists there or that repository is empty; null if its HEAD names
  * no such branch.
  */
-export function headToTake({ ids, head }: References): string | null {
-  const hasBranches = [...ids.keys()].some((name) => name.startsWith(BRANCH_PREFIX));
-  return head !== null && (ids.has(head) || !hasBranches) ? head : null;
+export function headToTake({ lines, head }: References): string | null {
+  const hasBranches = lines.some((line) => line.includes(`\t${BRANCH_PREFIX}`));
+  return head !== null && (lines.some((line) => line.endsWith(`\t${head}`)) || !hasBranches) ? head : null;
 }
 
 function isInStep(own: References, theirs: References): boolean {
   const head = headToTake(theirs);
-  return (
-    own.ids.size === theirs.ids.size &&
-    [...theirs.ids].every(([name, id]) => own.ids.get(name) === id) &&
-    (head === null || head === own.head)
-  );
+  return own.lines.join('\n') === theirs.lines.join('\n') && (head === null || head === own.head);
 }
 
 /** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */

@@ -32,7 +32,7 @@ describe('the name of a host', () => {
     addresses = ['169.254.169.254'];
     await expect(askRemote(git, remote)).rejects.toThrow(/link-local/);
     addresses = ['169.254.169.254', '127.0.0.1'];
-    expect((await askRemote(git, remote)).ids.size).toBe(0);
+    expect((await askRemote(git, remote)).lines).toEqual([]);
     expect(lookups).toEqual(['git.invalid', 'git.invalid']);
 
     server.intercept = ({ url: asked = '' }, response) => {

@@ -171,18 +171,15 @@ describe('the references of another repository', () => {
     ];
     const references = parseReferences(lines.join('\n'));
     expect(references.head).toBe('refs/heads/main');
-    expect([...references.ids]).toEqual([
-      ['refs/heads/main', ID.one],
-      ['refs/tags/v1', ID.two],
-    ]);
+    expect(references.lines).toEqual([`${ID.one}\trefs/heads/main`, `${ID.two}\trefs/tags/v1`]);
   });
 
   it('name a default branch if it exists, or if there are no branches', () => {
-    const main = new Map([['refs/heads/main', ID.one]]);
-    expect(headToTake({ ids: main, head: 'refs/heads/main' })).toBe('refs/heads/main');
-    expect(headToTake({ ids: main, head: 'refs/heads/gone' })).toBeNull();
-    expect(headToTake({ ids: main, head: null })).toBeNull();
-    expect(headToTake({ ids: new Map(), head: 'refs/heads/trunk' })).toBe('refs/heads/trunk');
+    const main = [`${ID.one}\trefs/heads/main`];
+    expect(headToTake({ lines: main, head: 'refs/heads/main' })).toBe('refs/heads/main');
+    expect(headToTake({ lines: main, head: 'refs/heads/gone' })).toBeNull();
+    expect(headToTake({ lines: main, head: null })).toBeNull();
+    expect(headToTake({ lines: [], head: 'refs/heads/trunk' })).toBe('refs/heads/trunk');
   });
 });
 
