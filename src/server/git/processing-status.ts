@@ -1,3 +1,4 @@
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { checkWorkbook, type Finding, workbookKindOf } from '../checker/checker.ts';
 import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
@@ -33,8 +34,6 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
   let looked: readonly WorkbookRow[] = [];
   /** The newest version last. */
   let pending: WorkbookRow[] = [];
-  let isRunning = false;
-  let running = Promise.resolve();
 
   async function findingOf({ contentKey = '', integration, path }: WorkbookRow): Promise<Finding> {
     const id = registry.list().find(({ full_name }) => full_name === integration)?.id ?? '';
@@ -49,8 +48,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
   }
 
   /** Checks pending versions, including those added while it runs. */
-  async function run(): Promise<void> {
-    isRunning = true;
+  const check = shareWork(async () => {
     for (let row = pending.pop(); row !== undefined; row = pending.pop()) {
       const { contentKey = '', integration, path, version } = row;
       const before = findings.get(contentKey);
@@ -62,8 +60,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       const about = `The workbook ${integration}/${path} failed, version ${version.id.slice(0, 12)}`;
       tell(`${about}: ${REASONS[finding]}.`, 'warn');
     }
-    isRunning = false;
-  }
+  });
 
   return {
     /** Starts checking the files of these rows, and no others. Files that Git could not read are tried again. */
@@ -76,7 +73,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
         ({ contentKey }) => contentKey !== undefined && (findings.get(contentKey) ?? 'unread') === 'unread',
       );
       pending.sort((left, right) => (timeOf(left) < timeOf(right) ? -1 : 1));
-      if (!isRunning) running = run();
+      void check();
     },
     of: ({ contentKey }: WorkbookRow): ProcessingStatus => {
       if (contentKey === undefined) return SUCCESS;
@@ -85,7 +82,7 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       return finding === 'workbook' ? SUCCESS : FAILURE;
     },
     /** Waits until nothing is left to be checked. */
-    idle: (): Promise<void> => running,
+    idle: check,
     /** Ends the running check, without waiting for it. */
     close: (): void => stop.abort(),
   };
