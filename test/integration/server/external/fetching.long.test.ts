@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { join } from 'node:path';
@@ -8,18 +8,18 @@ import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { makeCommits } from '../../../../src/server/demo/commits.ts';
-import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
-import { readBranches } from '../../../../src/server/git/refs.ts';
+import type { RegistryOptions } from '../../../../src/server/git/repositories.ts';
 import {
-  openRegistry,
-  type Registry,
-  type RegistryOptions,
-} from '../../../../src/server/git/repositories.ts';
+  commitPlan,
+  type ConnectingService,
+  headsOf,
+  makeExternal,
+  startConnecting,
+} from '../../../support/connecting.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
+import { outcomesIn } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const git = new Git();
@@ -27,47 +27,17 @@ const git = new Git();
 let root = '';
 let told: string[] = [];
 
-interface Started {
-  readonly registry: Registry;
-  readonly ask: (path: string, body?: unknown) => Promise<Response>;
-  readonly close: () => Promise<void>;
-}
-
-async function start(options: RegistryOptions = {}): Promise<Started> {
-  const registry = await openRegistry(join(root, 'data'), {
-    sources: 'any',
-    tell: (line) => told.push(line),
-    ...options,
-  });
-  const { baseUrl, close } = await startGitService(registry);
-  const ask = (path: string, body?: unknown): Promise<Response> =>
-    fetch(baseUrl + path, {
-      headers: { 'x-api-key': KEY },
-      ...(body === undefined ? {} : { method: 'POST', body: JSON.stringify(body) }),
-    });
-  return { registry, ask, close };
-}
+const start = (options: RegistryOptions = {}): Promise<ConnectingService> =>
+  startConnecting(join(root, 'data'), { tell: (line) => told.push(line), ...options });
 
 const kinds = (): string[] => outcomesIn(told);
 
-async function commit(path: string, branch: string, content: string | Buffer): Promise<void> {
-  const author = { name: 'A', email: 'a@example.com' };
-  const at = new Date('2026-01-02T03:04:05Z');
-  const changes = [{ kind: 'write', path: 'plan.xlsx', content } as const];
-  await makeCommits(git, path, [{ branch, author, at, message: 'm\n', changes }]);
-}
-
-/** Makes the repository to connect. */
-async function external(branch = 'main', content: string | Buffer = 'one'): Promise<string> {
-  const path = join(root, 'host', 'plan.git');
-  await mkdir(join(root, 'host'), { recursive: true });
-  await initialise(git, path);
-  await commit(path, branch, content);
-  return path;
-}
+const external = (): Promise<string> => makeExternal(root);
 
 /** Connects a repository and waits until it is cloned. */
-async function connected(url: string): Promise<Started & { readonly id: string; readonly own: string }> {
+async function connected(
+  url: string,
+): Promise<ConnectingService & { readonly id: string; readonly own: string }> {
   const started = await start();
   const { id } = (await (await started.ask('/repos', { url })).json()) as { id: string };
   await expect.poll(kinds).toContain('cloned');
@@ -75,12 +45,8 @@ async function connected(url: string): Promise<Started & { readonly id: string; 
   return { ...started, id, own: started.registry.gitDirectory(id) };
 }
 
-async function heads(path: string): Promise<Record<string, string>> {
-  return Object.fromEntries((await readBranches(git, path)).heads);
-}
-
 /** The answer to a request to connect an address. */
-async function answerTo({ ask }: Started, url: string): Promise<[number, string]> {
+async function answerTo({ ask }: ConnectingService, url: string): Promise<[number, string]> {
   const response = await ask('/repos', { url });
   return [response.status, await response.text()];
 }
@@ -96,11 +62,11 @@ describe('an external repository', () => {
     const started = await start({ maxRepositoryBytes: 100_000 });
     const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
     await expect.poll(kinds).toEqual(['cloned']);
-    await commit(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
+    await commitPlan(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
     await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
-    await commit(path, 'small', 'two');
+    await commitPlan(path, 'small', 'two');
     await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
-    expect(Object.keys(await heads(started.registry.gitDirectory(id)))).not.toContain('small');
+    expect(Object.keys(await headsOf(started.registry.gitDirectory(id)))).not.toContain('small');
     expect((await started.ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
 
     await rename(join(root, 'host'), join(root, 'other'));

@@ -5,14 +5,12 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
-import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
-import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
-import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
+import { commitPlan, headsOf, makeExternal, startConnecting } from '../../../support/connecting.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
-import { KEY, outcomesIn, startGitService } from '../../../support/git-service.ts';
+import { outcomesIn } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PASSWORD = 'a-password-of-the-tests';
@@ -23,27 +21,11 @@ let root = '';
 let sources: Sources = 'any';
 let told: string[] = [];
 
-interface Started {
-  readonly registry: Registry;
-  readonly ask: (path: string, method?: string, body?: unknown) => Promise<Response>;
-  readonly create: (body: unknown) => Promise<Response>;
-  readonly close: () => Promise<void>;
-}
-
 /** Starts the service on the data of this test, whose path would hurt a careless shell. */
-async function start(): Promise<Started> {
-  const registry = await openRegistry(join(root, "it's $(data)"), {
-    sources,
-    tell: (line) => told.push(line),
-  });
-  const { baseUrl, close } = await startGitService(registry);
-  const ask = (path: string, method = 'GET', body?: unknown): Promise<Response> =>
-    fetch(baseUrl + path, {
-      method,
-      headers: { 'x-api-key': KEY },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    });
-  return { registry, ask, create: (body) => ask('/repos', 'POST', body), close };
+async function start() {
+  const options = { sources, tell: (line: string) => told.push(line) };
+  const service = await startConnecting(join(root, "it's $(data)"), options);
+  return { ...service, create: (body: unknown) => service.ask('/repos', body) };
 }
 
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
@@ -67,27 +49,7 @@ async function created(response: Response): Promise<z.infer<typeof createdSchema
   return createdSchema.parse(body);
 }
 
-async function commit(path: string, branch: string, content: string, from?: string): Promise<void> {
-  const changes: FileChange[] = [{ kind: 'write', path: 'plan.xlsx', content }];
-  const author = { name: 'A', email: 'a@example.com' };
-  const at = new Date('2026-01-02T03:04:05Z');
-  await makeCommits(git, path, [
-    { branch, author, at, message: 'm\n', changes, ...(from === undefined ? {} : { from }) },
-  ]);
-}
-
-/** Makes the repository to connect. */
-async function external(name = 'plan.git'): Promise<string> {
-  const path = join(root, 'host', name);
-  await mkdir(join(root, 'host'), { recursive: true });
-  await initialise(git, path);
-  await commit(path, 'main', 'one');
-  return path;
-}
-
-async function heads(registry: Registry, id: string): Promise<Record<string, string>> {
-  return Object.fromEntries((await readBranches(git, registry.gitDirectory(id))).heads);
-}
+const external = (): Promise<string> => makeExternal(root);
 
 beforeEach(async () => {
   root = await temporaryFolder();
@@ -105,7 +67,7 @@ describe('a drag-and-drop repository', () => {
     const location = response.headers.get('location') ?? '';
     expect(location).toBe(`/api/repos/${repository.id}/contents`);
     expect((await ask(location.replace('/api', ''))).status).toBe(200);
-    await created(await ask('/repositories', 'POST', { name: 'Other', url: null }));
+    await created(await ask('/repositories', { name: 'Other', url: null }));
   });
 
   it('has a name of its own, to the letter', async () => {
@@ -295,9 +257,7 @@ describe('an external repository', () => {
     const second = await start();
     expect(second.registry.list().map((row) => row.id)).toEqual([id]);
     await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
-    expect(await heads(second.registry, id)).toEqual(
-      Object.fromEntries((await readBranches(git, path)).heads),
-    );
+    expect(await headsOf(gitDirectory)).toEqual(await headsOf(path));
     expect(await readdir(join(gitDirectory, 'objects', 'pack'))).not.toContain('tmp_pack_x');
     expect(await readdir(join(gitDirectory, '../../credentials'))).toEqual([id]);
   });
@@ -338,24 +298,23 @@ describe('an external repository', () => {
 describe('the branches of external repositories', () => {
   it('follow the remote, for any changes', async () => {
     const path = await external();
-    await commit(path, 'topic', 'topic', 'refs/heads/main');
+    await commitPlan(path, 'topic', 'topic', 'refs/heads/main');
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));
     registry.fetches.startComparing(40);
-    const theirs = async (): Promise<unknown> => Object.fromEntries((await readBranches(git, path)).heads);
     const inStep = async (): Promise<void> => {
-      const expected = await theirs();
-      await expect.poll(() => heads(registry, id)).toEqual(expected);
+      const expected = await headsOf(path);
+      await expect.poll(() => headsOf(registry.gitDirectory(id))).toEqual(expected);
     };
     await inStep();
-    await commit(path, 'main', 'two', (await readBranches(git, path)).heads.get('main'));
+    await commitPlan(path, 'main', 'two', (await readBranches(git, path)).heads.get('main'));
     await inStep();
     // Undo the change.
     await git.run(path, ['update-ref', 'refs/heads/main', 'refs/heads/topic~1']);
     await inStep();
     // Something in the way of something new, and another default branch.
     await git.run(path, ['update-ref', '-d', 'refs/heads/topic']);
-    await commit(path, 'topic/below', 'below', 'refs/heads/main');
+    await commitPlan(path, 'topic/below', 'below', 'refs/heads/main');
     await git.run(path, ['symbolic-ref', 'HEAD', 'refs/heads/topic/below']);
     await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
     await inStep();
@@ -371,26 +330,26 @@ describe('the branches of external repositories', () => {
     const { registry, create } = await start();
     const { id } = await created(await create({ url: path }));
     await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
-    const before = await heads(registry, id);
+    const before = await headsOf(registry.gitDirectory(id));
     await rename(path, `${path}.away`);
     registry.fetches.soon(id);
     await expect.poll(() => told.length).toBe(2);
     registry.fetches.soon(id);
     await expect(registry.fetches.fetch(id)).rejects.toThrow(/cannot be read/);
-    expect(await heads(registry, id)).toEqual(before);
+    expect(await headsOf(registry.gitDirectory(id))).toEqual(before);
     // A complete list of references with missing objects.
     await rename(`${path}.away`, path);
-    await commit(path, 'new', 'new');
+    await commitPlan(path, 'new', 'new');
     await git.run(path, ['update-ref', '-d', 'refs/heads/main']);
     await rename(join(path, 'objects'), join(path, 'objects.away'));
     await mkdir(join(path, 'objects'));
     await expect(registry.fetches.fetch(id)).rejects.toThrow();
-    expect(await heads(registry, id)).toEqual(before);
+    expect(await headsOf(registry.gitDirectory(id))).toEqual(before);
     await rename(join(path, 'objects'), join(path, 'objects.empty'));
     await rename(join(path, 'objects.away'), join(path, 'objects'));
     registry.fetches.soon(id);
     await expect.poll(() => outcomesIn(told)).toEqual(['cloned', 'failing', 'fetched', 'recovered']);
-    expect(Object.keys(await heads(registry, id))).toEqual(['new']);
+    expect(Object.keys(await headsOf(registry.gitDirectory(id)))).toEqual(['new']);
   });
 
   it('cost one request while nothing changes', async () => {
