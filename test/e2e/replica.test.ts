@@ -141,7 +141,7 @@ describe('a mirror of a replica', () => {
     expect(await contentsOf(c)).toEqual(original);
     expect(await sync(first.settingsFor(b))).toEqual([]);
     expect(await sync(second.settingsFor(c))).toEqual([]);
-    for (let edits = 0; edits < 6; edits += 1) {
+    for (let edits = 0; edits < 3; edits += 1) {
       const { repository, branch } = await embedded.writer.edit();
       const pulled = [`${repository}/${encodeURIComponent(branch)}`];
       expect(await sync(embedded.settings)).toEqual(pulled);
