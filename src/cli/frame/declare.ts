@@ -33,6 +33,11 @@ export function declare(
     .option('--config <file>', 'settings file (default: /etc/workbook-mirror/config.yaml)');
 }
 
+/** Declares a command whose outcome has data, as {@link declare}. */
+export function report(...command: Parameters<typeof declare>): Command {
+  return declare(...command).option('--json', 'print the result as JSON');
+}
+
 /** Carries out a parsed command. @throws MirrorError any error of the command */
 export async function carryOut(command: Command): Promise<Outcome> {
   const run = await loaders.get(command)?.();

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { DISK_FLAGS, LOOK_FLAGS, PASS_FLAGS, RUN_FLAGS } from '../settings/flag-sets.ts';
-import { declare } from './declare.ts';
+import { declare, report } from './declare.ts';
 import type { Outcome } from './output.ts';
 
 /** The flag for a first mirror beside other data. */
@@ -22,7 +22,7 @@ export function addPassCommands(program: Command): void {
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
     .option(...ADOPT);
-  declare(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
+  report(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
@@ -30,19 +30,17 @@ export function addPassCommands(program: Command): void {
         'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
     )
     .argument(...TARGETS_OR_ALL)
-    .option('--json', 'print the outcome as JSON')
     .option('--allow-failed', 'exit with 0 if only failed or held are left')
     .option(...ADOPT);
-  declare(program, 'poll', PASS_FLAGS, async () => (await import('../change/poll.ts')).runPoll)
+  report(program, 'poll', PASS_FLAGS, async () => (await import('../change/poll.ts')).runPoll)
     .summary('ask for a pass now')
     .description(
       'Asks the daemons of the directory for a pass, or makes it if none runs. The pass also tries targets that wait and repairs drifted ' +
         'trees: all, or those that are named.\n\nExample: workbook-mirror poll --wait',
     )
     .argument(...TARGETS)
-    .option('--wait', 'wait for the pass, and end with its exit code')
-    .option('--json', 'print the result as JSON');
-  declare(program, 'plan', PASS_FLAGS, async () => (await import('../read/plan.ts')).runPlan)
+    .option('--wait', 'wait for the pass, and end with its exit code');
+  report(program, 'plan', PASS_FLAGS, async () => (await import('../read/plan.ts')).runPlan)
     .summary('show what a pass would do, and why')
     .description(
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
@@ -50,8 +48,7 @@ export function addPassCommands(program: Command): void {
     )
     .argument(...TARGETS_OR_ALL)
     .option('--changes', 'leave out targets that stay as they are')
-    .option('--files', 'list the files that would change, as far as the lists tell')
-    .option('--json', 'print the plan as JSON');
+    .option('--files', 'list the files that would change, as far as the lists tell');
 }
 
 async function runDaemon(command: Command): Promise<Outcome> {
@@ -63,7 +60,7 @@ async function runDaemon(command: Command): Promise<Outcome> {
 
 /** Declares the commands that report: `status`, `why`, `log`, `diff`, `verify`. */
 export function addReportCommands(program: Command): void {
-  declare(program, 'status', DISK_FLAGS, async () => (await import('../read/status.ts')).runStatus)
+  report(program, 'status', DISK_FLAGS, async () => (await import('../read/status.ts')).runStatus)
     .summary('show the state of every target')
     .description(
       'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. If there are more than 20 ' +
@@ -72,23 +69,21 @@ export function addReportCommands(program: Command): void {
     )
     .argument(...TARGETS_OR_ALL)
     .option('--all', 'list every target, and of all shares, if several instances mirror one service')
-    .option('--problems', 'list only targets that are not as they should be')
-    .option('--json', 'print the report as JSON');
-  declare(program, 'why', DISK_FLAGS, async () => (await import('../read/why.ts')).runWhy)
+    .option('--problems', 'list only targets that are not as they should be');
+  report(program, 'why', DISK_FLAGS, async () => (await import('../read/why.ts')).runWhy)
     .summary('explain the state of a target or file')
     .description(
       'Shows the last decisions about it and their reasons. For the name of a file it shows where that file is, for a retired target ' +
         'when it left.\n\n' +
         'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
     )
-    .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file')
-    .option('--json', 'print the explanation as JSON');
+    .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file');
   addChangeCommands(program);
 }
 
 /** Declares the commands that read manifests: `log`, `diff`, `verify`. */
 function addChangeCommands(program: Command): void {
-  declare(program, 'log', DISK_FLAGS, async () => (await import('../read/log.ts')).runLog)
+  report(program, 'log', DISK_FLAGS, async () => (await import('../read/log.ts')).runLog)
     .summary('list what changed when, and by whom')
     .description(
       'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held or approved, as ' +
@@ -96,9 +91,8 @@ function addChangeCommands(program: Command): void {
     )
     .argument(...TARGETS_OR_ALL)
     .option('--since <time>', 'a time, or an age such as 7d')
-    .option('--author <text>', 'a part of the author of the version')
-    .option('--json', 'print the log as JSON');
-  declare(program, 'diff', LOOK_FLAGS, async () => (await import('../read/diff.ts')).runDiff)
+    .option('--author <text>', 'a part of the author of the version');
+  report(program, 'diff', LOOK_FLAGS, async () => (await import('../read/diff.ts')).runDiff)
     .summary('list the files that differ between two states')
     .description(
       'Compares the published tree with the state before it, or with what the service has now. Exits with 0 if no file differs, 1 if ' +
@@ -107,9 +101,8 @@ function addChangeCommands(program: Command): void {
     )
     .argument('<target>', 'a target as below mirror/')
     .option('--at <time>', 'compare with the state that the mirror had at this time')
-    .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'))
-    .option('--json', 'print the differences as JSON');
-  declare(program, 'verify', DISK_FLAGS, async () => (await import('../read/verify.ts')).runVerify)
+    .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'));
+  report(program, 'verify', DISK_FLAGS, async () => (await import('../read/verify.ts')).runVerify)
     .summary('compare every byte with its manifest')
     .description(
       'Compares names, sizes, modes, times and SHA-256 of every published file, also beside a running daemon and in a restored backup. ' +
@@ -119,8 +112,7 @@ function addChangeCommands(program: Command): void {
     )
     .argument(...TARGETS_OR_ALL)
     .option('--repair', 'repair differences')
-    .option('--expect <number>', 'number of targets that must be there', readNumber)
-    .option('--json', 'print the report as JSON');
+    .option('--expect <number>', 'number of targets that must be there', readNumber);
 }
 
 function readNumber(text: string): number {
@@ -136,7 +128,7 @@ export function addDecisionCommands(program: Command): void {
 }
 
 function addHeldCommands(program: Command): void {
-  declare(program, 'approve', DISK_FLAGS, async () => (await import('../change/approve.ts')).runApprove)
+  report(program, 'approve', DISK_FLAGS, async () => (await import('../change/approve.ts')).runApprove)
     .summary('allow a held deletion, once')
     .description(
       'A pass holds a deletion that is too large (`guard`). Lists what would go, and asks; without a terminal it needs --yes. The next ' +
@@ -145,18 +137,16 @@ function addHeldCommands(program: Command): void {
     )
     .argument(...TARGETS)
     .option('--all', 'everything that is held')
-    .option('--yes', 'do not ask')
-    .option('--json', 'print what was approved as JSON');
-  declare(program, 'retry', PASS_FLAGS, async () => (await import('../change/poll.ts')).runRetry)
+    .option('--yes', 'do not ask');
+  report(program, 'retry', PASS_FLAGS, async () => (await import('../change/poll.ts')).runRetry)
     .summary('retry failed targets now')
     .description(
       'Makes a pass that tries these targets although they wait, as `poll` does.' +
         '\n\nExample: workbook-mirror retry Accounting/main',
     )
     .argument(...TARGETS)
-    .option('--all', 'everything that waits')
-    .option('--json', 'print the result as JSON');
-  declare(program, 'forget', DISK_FLAGS, async () => (await import('../change/forget.ts')).runForget)
+    .option('--all', 'everything that waits');
+  report(program, 'forget', DISK_FLAGS, async () => (await import('../change/forget.ts')).runForget)
     .summary('remove targets that are no longer mirrored')
     .description(
       'For targets that the settings no longer select, that the service no longer has, or that are lost. Their trees move to the history. ' +
@@ -164,18 +154,16 @@ function addHeldCommands(program: Command): void {
         'Example: workbook-mirror forget Accounting/main',
     )
     .argument('<targets...>', TARGETS[1])
-    .option('--yes', 'do not ask')
-    .option('--json', 'print what was forgotten as JSON');
+    .option('--yes', 'do not ask');
 }
 
 function addHistoryCommands(program: Command): void {
   const history = program.command('history').summary('what left the mirror and is still kept');
-  declare(history, 'list', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryList)
+  report(history, 'list', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryList)
     .summary('list what the history keeps')
     .description('Example: workbook-mirror history list Accounting/main')
-    .argument('[target]', 'a target as below mirror/')
-    .option('--json', 'print the list as JSON');
-  declare(history, 'prune', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryPrune)
+    .argument('[target]', 'a target as below mirror/');
+  report(history, 'prune', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryPrune)
     .summary('delete old states from the history')
     .description(
       'Lists what would go, and asks; without a terminal it needs --yes. A state stays for as long as an older one needs its files. ' +
@@ -187,9 +175,8 @@ function addHistoryCommands(program: Command): void {
       '--older-than <age>',
       'only states that left the mirror longer ago, such as 7d, or before a time',
     )
-    .option('--yes', 'do not ask')
-    .option('--json', 'print what was deleted as JSON');
-  declare(
+    .option('--yes', 'do not ask');
+  report(
     history,
     'restore',
     DISK_FLAGS,
@@ -205,8 +192,7 @@ function addHistoryCommands(program: Command): void {
     .argument('<target>', 'a target as below mirror/')
     .argument('[paths...]', 'files of it, or folders; everything if none is named')
     .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
-    .option('--to <folder>', 'a folder that does not exist yet')
-    .option('--json', 'print what was restored as JSON');
+    .option('--to <folder>', 'a folder that does not exist yet');
 }
 
 function addLeaseCommands(program: Command): void {
@@ -222,14 +208,12 @@ function addLeaseCommands(program: Command): void {
     .requiredOption('--for <duration>', 'maximum duration; at most 24h')
     .option('--holder <name>', 'name of the holder, for people')
     .option('--json', 'without a command: print the lease as JSON');
-  declare(lease, 'release', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseRelease)
+  report(lease, 'release', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseRelease)
     .summary('end a lease before its time')
     .description('Example: workbook-mirror lease release 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e')
     .argument('[id]', 'as `lease acquire` printed it, or as in `lease list`')
-    .option('--all', 'end all of them')
-    .option('--json', 'print the leases that were ended as JSON');
-  declare(lease, 'list', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseList)
+    .option('--all', 'end all of them');
+  report(lease, 'list', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseList)
     .summary('show the leases that publishing waits for')
-    .description('Example: workbook-mirror lease list --json')
-    .option('--json', 'print the leases as JSON');
+    .description('Example: workbook-mirror lease list --json');
 }

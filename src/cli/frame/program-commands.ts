@@ -2,7 +2,7 @@ import { Argument, type Command, InvalidArgumentError, Option } from 'commander'
 
 import { SHELLS } from '../completion/scripts.ts';
 import { ALL_FLAGS, DISK_FLAGS, INIT_FLAGS } from '../settings/flag-sets.ts';
-import { declare } from './declare.ts';
+import { declare, report } from './declare.ts';
 
 /** Declares the command that writes the first settings: `init`. */
 export function addInitCommand(program: Command): void {
@@ -23,7 +23,7 @@ export function addConfigCommands(program: Command): void {
     .command('config')
     .summary('settings')
     .description('Settings: check, show and describe them.');
-  declare(config, 'check', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigCheck)
+  report(config, 'check', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigCheck)
     .summary('check the settings of the daemon, or of the embedded service')
     .description(
       'Reports all problems at once, tries whether the commands of hooks can be run, and looks at the file system of the directory. ' +
@@ -37,12 +37,10 @@ export function addConfigCommands(program: Command): void {
         'serve',
       ]),
     )
-    .addOption(new Option('--online', 'try everything that the daemon will need').conflicts('for'))
-    .option('--json', 'print the findings as JSON');
-  declare(config, 'show', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigShow)
+    .addOption(new Option('--online', 'try everything that the daemon will need').conflicts('for'));
+  report(config, 'show', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigShow)
     .summary('show the effective settings and where each comes from')
-    .description('Secrets are masked.\n\nExample: workbook-mirror config show --json')
-    .option('--json', 'print the settings as JSON');
+    .description('Secrets are masked.\n\nExample: workbook-mirror config show --json');
   declare(config, 'schema', null, async () => (await import('../settings/config.ts')).runConfigSchema)
     .summary('print the JSON Schema of the settings file')
     .description('Example: workbook-mirror config schema > config.schema.json');
@@ -51,7 +49,7 @@ export function addConfigCommands(program: Command): void {
 /** Declares `hooks test`. */
 export function addHooksCommands(program: Command): void {
   const hooks = program.command('hooks').summary('commands and notifications');
-  declare(hooks, 'test', DISK_FLAGS, async () => (await import('../settings/hooks-test.ts')).runHooksTest)
+  report(hooks, 'test', DISK_FLAGS, async () => (await import('../settings/hooks-test.ts')).runHooksTest)
     .summary('send a notification, or run a hook command, once as a test')
     .description(
       'Sends one request to hooks.webhook or hooks.heartbeat, or runs hooks.afterPublish or hooks.beforePublish for a target that is ' +
@@ -61,8 +59,7 @@ export function addHooksCommands(program: Command): void {
     .addArgument(
       new Argument('<hook>', 'the hook').choices(['webhook', 'heartbeat', 'after-publish', 'before-publish']),
     )
-    .argument('[target]', 'the target of a hook command, as below mirror/')
-    .option('--json', 'print the result as JSON');
+    .argument('[target]', 'the target of a hook command, as below mirror/');
 }
 
 /** Declares the commands that explain the program, to people and to their shells: `help`, `completion`. */

@@ -1,7 +1,7 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
 
 import { KEY_KINDS, WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
-import { declare } from './declare.ts';
+import { declare, report } from './declare.ts';
 import { type FlagSet, LOOK_FLAGS } from '../settings/flag-sets.ts';
 
 /** The settings of a list that comes from the service or, without it, from the mirror. */
@@ -10,11 +10,10 @@ const LIST_FLAGS: FlagSet = { ...LOOK_FLAGS, reads: ['service', 'directory'], ne
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {
   const repos = program.command('repos').summary('repositories of the service');
-  declare(repos, 'list', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposList)
+  report(repos, 'list', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposList)
     .summary('list the repositories of the service')
-    .description('GET /repos.\n\nExample: workbook-mirror repos list --json')
-    .option('--json', 'print the list as JSON');
-  declare(repos, 'create', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposCreate)
+    .description('GET /repos.\n\nExample: workbook-mirror repos list --json');
+  report(repos, 'create', LIST_FLAGS, async () => (await import('../service/repos.ts')).runReposCreate)
     .summary('create a repository in the service')
     .description(
       'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
@@ -24,15 +23,14 @@ export function addListCommands(program: Command): void {
     .option('--name <name>', 'name of a new drag-and-drop repository')
     .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
     .option('--username <user>', 'user name for the Git repository')
-    .option('--password-file <file>', 'file that holds the password for it; - for standard input')
-    .option('--json', 'print the repository as JSON');
+    .option('--password-file <file>', 'file that holds the password for it; - for standard input');
   addWorkbookCommands(program);
   addProbeCommand(program);
 }
 
 function addWorkbookCommands(program: Command): void {
   const group = program.command('workbooks').summary('workbooks of the service');
-  declare(group, 'list', LIST_FLAGS, async () => (await import('../service/workbooks.ts')).runWorkbooksList)
+  report(group, 'list', LIST_FLAGS, async () => (await import('../service/workbooks.ts')).runWorkbooksList)
     .summary('list the workbooks of the service, or of the mirror')
     .description(
       'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
@@ -49,21 +47,19 @@ function addWorkbookCommands(program: Command): void {
     .option('--author <text>', 'part of who made the version')
     .option('--branch <pattern>', 'a branch, or a pattern for some')
     .option('--since <time>', 'made since this time, or in the last 7d')
-    .option('--message <text>', 'part of its message')
-    .option('--json', 'print the list as JSON');
+    .option('--message <text>', 'part of its message');
 }
 
 const DEFAULT_PROBE_REQUESTS = 150;
 
 function addProbeCommand(program: Command): void {
-  declare(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
+  report(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
     .summary('ask the service what its API leaves open')
     .description(
       'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
         'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
         'Example: workbook-mirror probe --config config.yaml > probe.txt',
     )
-    .option('--json', 'print the report as JSON')
     .option(
       '--with-wrong-key',
       'also ask without a key and with one that is made up, once each: not where that locks people out',
@@ -115,19 +111,17 @@ const KEY_LIST_FLAGS: FlagSet = { reads: KEY_SETTINGS, needs: [], onLine: KEY_SE
 
 function addKeyCommands(program: Command): void {
   const keys = program.command('keys').summary('keys of the embedded service');
-  declare(keys, 'create', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysCreate)
+  report(keys, 'create', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysCreate)
     .summary('make a key, and print it once')
     .description(
       'Standard output gets the key and nothing else. See `help kinds-of-keys`.\n\n' +
         'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
     )
     .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
-    .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it')
-    .option('--json', 'print the key with all that belongs to it as JSON');
-  declare(keys, 'list', KEY_LIST_FLAGS, async () => (await import('../service/keys.ts')).runKeysList)
+    .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it');
+  report(keys, 'list', KEY_LIST_FLAGS, async () => (await import('../service/keys.ts')).runKeysList)
     .summary('show the keys')
-    .description('Example: workbook-mirror keys list --serve-directory ./service')
-    .option('--json', 'print the keys as JSON');
+    .description('Example: workbook-mirror keys list --serve-directory ./service');
   declare(keys, 'revoke', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysRevoke)
     .summary('end a key')
     .description(
