@@ -8,7 +8,6 @@ import { expect, onTestFinished } from 'vitest';
 import { z } from 'zod';
 import { driftNotesIn } from '../../src/app/drift-notes.ts';
 import { type Mirror, openMirror } from '../../src/app/open-mirror.ts';
-import { loadSettings } from '../../src/config/load.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
 import { MirrorError } from '../../src/lib/errors/errors.ts';
 import type { Trigger } from '../../src/mirror/pass/events.ts';
@@ -17,6 +16,7 @@ import type { EventName, MirrorEvent } from '../../src/app/events.ts';
 import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
+import { directorySettings, mirrorSettings } from './settings.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
 /**
@@ -167,12 +167,7 @@ export class MirrorHarness {
 
   /** The settings of a command that needs nothing but the directory. */
   get diskSettings(): SettingsFor<'directory'> {
-    return loadSettings({
-      flags: {},
-      env: { WORKBOOK_MIRROR_DIRECTORY: this.directory },
-      needs: ['directory'],
-      defaultConfigFile: '/nonexistent.yaml',
-    }).settings;
+    return directorySettings(this.directory);
   }
 
   /** Runs a pass. @throws what ends the pass as a whole */
@@ -292,17 +287,11 @@ export class MirrorHarness {
       DIRECTORY: this.directory,
       ...this.settings,
     };
-    const env = Object.entries(values)
-      .filter(([name, value]) => value !== '' && name !== 'RETIRE_AFTER_PASSES')
-      .map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
-    const { settings } = loadSettings({
-      flags: {},
-      env: Object.fromEntries(env) as Record<string, string>,
-      needs: ['service', 'directory'],
-      defaultConfigFile: join(this.directory, 'no-such-file.yaml'),
-    });
-    this.loaded = settings;
-    this.mirror = await openMirror(settings, (event) => this.events.push(event), {
+    const given = Object.entries(values).filter(
+      ([name, value]) => value !== '' && name !== 'RETIRE_AFTER_PASSES',
+    );
+    this.loaded = mirrorSettings(Object.fromEntries(given));
+    this.mirror = await openMirror(this.loaded, (event) => this.events.push(event), {
       reportFirstAccept: true,
     });
   }

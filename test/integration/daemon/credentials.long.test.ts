@@ -6,10 +6,10 @@ import { inspect } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { openMirror } from '../../../src/app/open-mirror.ts';
-import { loadSettings } from '../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../src/app/events.ts';
 import type { FakeService } from '../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../support/mirror-harness.ts';
+import { mirrorSettings } from '../../support/settings.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const OLD = 'old-key-8a31';
@@ -366,7 +366,8 @@ it('a command that ends after a pass reports only changes of a key', async () =>
   const folder = await temporaryFolder();
   const events: MirrorEvent[] = [];
   const ask = async (): Promise<void> => {
-    const settings = settingsFor({ SERVICE_BASE_URL: service.baseUrl, DIRECTORY: folder });
+    const old = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD };
+    const settings = mirrorSettings({ ...service.settingsFor(folder), ...old });
     const mirror = await openMirror(settings, (event) => events.push(event));
     await mirror.context.service.poll(AbortSignal.timeout(20_000), true).catch(() => {});
     await mirror.close();
@@ -378,15 +379,3 @@ it('a command that ends after a pass reports only changes of a key', async () =>
   await ask();
   expect(events.map(({ name }) => name)).toStrictEqual(['credentials.refused', 'credentials.accepted']);
 });
-
-/** Settings from variables, with the old keys. */
-function settingsFor(values: Readonly<Record<string, string>>): Parameters<typeof openMirror>[0] {
-  const all = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD, ...values };
-  const env = Object.entries(all).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
-  return loadSettings({
-    flags: {},
-    env: Object.fromEntries(env) as Record<string, string>,
-    needs: ['service', 'directory'],
-    defaultConfigFile: '/no/such/file.yaml',
-  }).settings;
-}

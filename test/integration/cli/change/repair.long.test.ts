@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import type { Repaired } from '../../../../src/app/tasks/repair.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { directorySettings } from '../../../support/settings.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 
 async function startMirrored(
@@ -29,21 +29,7 @@ async function startMirrored(
 
 /** `verify --repair`, as the command does it without a daemon. */
 async function repairOf(mirror: MirrorHarness, service: FakeService | null): Promise<Repaired | null> {
-  const { settings } = loadSettings({
-    flags: {},
-    defaultConfigFile: '/nonexistent.yaml',
-    env: {
-      WORKBOOK_MIRROR_DIRECTORY: mirror.directory,
-      ...(service === null
-        ? {}
-        : {
-            WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-            WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-            WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-          }),
-    },
-    needs: ['directory'],
-  });
+  const settings = directorySettings(mirror.directory, service?.settingsFor(mirror.directory));
   return (await mirror.whileClosed(() => runTaskHere('repair', settings, {}))).repaired;
 }
 

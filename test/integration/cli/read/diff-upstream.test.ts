@@ -1,19 +1,19 @@
-import { lstat, mkdir, readdir } from 'node:fs/promises';
+import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
 import { diff } from '../../../../src/cli/read/diff.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { type FakeService } from '../../../support/fake-service.ts';
 import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { type HarnessSettings, MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { mirrorSettings } from '../../../support/settings.ts';
+import { stampsOf } from '../../../support/stamps.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { variablesOf } from '../../../support/program.ts';
 
 afterEach(() => vi.unstubAllEnvs());
 
@@ -25,16 +25,11 @@ function variables(
   { directory }: MirrorHarness,
   more: HarnessSettings = {},
 ): HarnessSettings {
-  return {
-    ...service.settingsFor(directory),
-    ...more,
-  };
+  return { ...service.settingsFor(directory), ...more };
 }
 
 function settingsFor(...args: Parameters<typeof variables>): SettingsFor<'service' | 'directory'> {
-  const env = variablesOf(variables(...args));
-  return loadSettings({ flags: {}, env, needs: ['service', 'directory'], defaultConfigFile: '/nonexistent' })
-    .settings;
+  return mirrorSettings(variables(...args));
 }
 
 function diffUpstream(settings: SettingsFor<'directory'>, target: string): Promise<DiffReport> {
@@ -51,13 +46,8 @@ async function ownTemporaryFolder(): Promise<string> {
 
 /** Everything in the directory but the state cache, with inodes and times. */
 async function stamps({ directory }: MirrorHarness): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
-  for (const path of await readdir(directory, { recursive: true })) {
-    if (path.includes('state.db')) continue;
-    const { ino, ctimeMs, mtimeMs, nlink, size } = await lstat(join(directory, path));
-    found[path] = `${ino} ${ctimeMs} ${mtimeMs} ${nlink} ${size}`;
-  }
-  return found;
+  const found = Object.entries(await stampsOf(directory));
+  return Object.fromEntries(found.filter(([path]) => !path.includes('state.db')));
 }
 
 function lines({ differences }: DiffReport): string[] {

@@ -20,7 +20,6 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { describeVerification, verificationData, verify } from '../../../../src/cli/read/verify.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
@@ -34,6 +33,7 @@ import {
 import type { FakeService } from '../../../support/fake-service.ts';
 import { leaveJournal } from '../../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { directorySettings } from '../../../support/settings.ts';
 import { stampsOf } from '../../../support/stamps.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -59,14 +59,8 @@ function verified(
   directory: string,
   options: Partial<Parameters<typeof verify>[1]> = {},
 ): Promise<VerifyReport> {
-  const { settings } = loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: directory },
-    needs: ['directory'],
-    defaultConfigFile: join(directory, 'no-such-file.yaml'),
-  });
-  const signal = new AbortController().signal;
-  return verify(settings, {
+  const { signal } = new AbortController();
+  return verify(directorySettings(directory), {
     targets: [],
     expected: null,
     signal,

@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 
 import { type Explanation, why } from '../../../../src/cli/read/explanation.ts';
 import { describeExplanation } from '../../../../src/cli/read/why.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
@@ -14,14 +13,8 @@ async function mirrored(): Promise<{ service: FakeService; mirror: MirrorHarness
   return { service, mirror };
 }
 
-async function answered(mirror: MirrorHarness, asked: string): Promise<Awaited<ReturnType<typeof why>>> {
-  const { settings } = loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: mirror.directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  });
-  return why(settings, asked, false);
+function answered(mirror: MirrorHarness, asked: string): ReturnType<typeof why> {
+  return why(mirror.diskSettings, asked, false);
 }
 
 describe('why of a file name', () => {

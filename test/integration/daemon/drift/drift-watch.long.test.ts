@@ -5,27 +5,18 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { openMirror } from '../../../../src/app/open-mirror.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import { startDriftWatch } from '../../../../src/daemon/drift/drift-watch.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { FakeService } from '../../../support/fake-service.ts';
+import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { variablesOf } from '../../../support/program.ts';
 
 /** A mirror of one workbook whose trees are watched, and repaired. */
 async function watchedMirror() {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   const directory = join(await temporaryFolder(), 'mirrored');
-  const { settings } = loadSettings({
-    flags: {},
-    env: {
-      ...variablesOf(service.settingsFor(directory)),
-      WORKBOOK_MIRROR_DRIFT: 'repair',
-    },
-    needs: ['service', 'directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  });
+  const settings = mirrorSettings({ ...service.settingsFor(directory), DRIFT: 'repair' });
   service.addRepository('Plan', { 'a.xlsx': 'a1' });
   const events: MirrorEvent[] = [];
   const mirror = await openMirror(settings, (event) => events.push(event));

@@ -6,12 +6,11 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { MirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
 import { Hooks } from '../../../../src/daemon/hooks/hooks.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import type { EventSink } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { FakeService } from '../../../support/fake-service.ts';
+import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { variablesOf } from '../../../support/program.ts';
 
 it('runs the command for published, renamed and removed targets, and keeps a copy with it', async () => {
   const service = await FakeService.start();
@@ -28,15 +27,10 @@ it('runs the command for published, renamed and removed targets, and keeps a cop
      esac
      rm -rf -- "$copy"; mkdir -p -- "$copy"; cp -a . "$copy"`,
   );
-  const { settings } = loadSettings({
-    flags: {},
-    env: {
-      ...variablesOf(service.settingsFor(join(folder, 'mirrored'))),
-      WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
-      WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', script]),
-    },
-    needs: ['service', 'directory'],
-    defaultConfigFile: '/nonexistent.yaml',
+  const settings = mirrorSettings({
+    ...service.settingsFor(join(folder, 'mirrored')),
+    GUARD_TARGETS: 'off',
+    HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', script]),
   });
   const sinks: EventSink[] = [];
   const emit: EventSink = (event) => {

@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { openMirror } from '../../../../src/app/open-mirror.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { API_KEY, API_TOKEN, FakeService } from '../../../support/fake-service.ts';
+import { FakeService } from '../../../support/fake-service.ts';
+import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('publishes nothing of a service that was replaced during a pass', async () => {
@@ -19,18 +19,7 @@ it('publishes nothing of a service that was replaced during a pass', async () =>
   present.addRepository('Slow', { 'huge.xlsx': 'of the present service' });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();
   const directory = await temporaryFolder();
-  const settingsFor = ({ baseUrl }: FakeService) =>
-    loadSettings({
-      flags: {},
-      env: {
-        WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
-        WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
-        WORKBOOK_MIRROR_SERVICE_API_TOKEN: API_TOKEN,
-        WORKBOOK_MIRROR_DIRECTORY: directory,
-      },
-      needs: ['service', 'directory'],
-      defaultConfigFile: join(directory, 'no-such-file.yaml'),
-    }).settings;
+  const settingsFor = (service: FakeService) => mirrorSettings(service.settingsFor(directory));
   const events: MirrorEvent[] = [];
   const mirror = await openMirror(settingsFor(former), (event) => events.push(event), {
     outlastsPasses: true,

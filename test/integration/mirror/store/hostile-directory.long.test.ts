@@ -10,7 +10,6 @@ import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
 import { verify } from '../../../../src/cli/read/verify.ts';
 import { keepDirectoryId } from '../../../../src/mirror/store/directory.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
@@ -20,6 +19,7 @@ import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { acquireLease } from '../../../../src/mirror/store/leases.ts';
 import { formatManifest } from '../../../../src/mirror/store/manifest-text.ts';
 import { manifestWith, repository } from '../../../support/builders.ts';
+import { directorySettings } from '../../../support/settings.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -41,13 +41,7 @@ async function makeWorld(): Promise<World> {
   await mkdir(join(root, 'outside'));
   await writeFile(join(root, 'outside/canary'), 'untouched');
   await mkdir(directory, { recursive: true });
-  const { settings } = loadSettings({
-    flags: {},
-    env: { WORKBOOK_MIRROR_DIRECTORY: directory },
-    needs: ['directory'],
-    defaultConfigFile: '/nonexistent.yaml',
-  });
-  return { root, directory, settings };
+  return { root, directory, settings: directorySettings(directory) };
 }
 
 /** Everything below a folder except the mirror's directory: kinds and contents. */
