@@ -11,8 +11,9 @@ import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
+import { plan, write } from '../support/commits.ts';
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start } from '../support/program.ts';
+import { run, start, startDaemon } from '../support/program.ts';
 import { startReplica } from '../support/replica.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -82,15 +83,9 @@ async function startOdd() {
       git.run(registry.gitDirectory(id), ['update-ref', '-d', `refs/heads/${branch}`]),
     commit: (id: string, branch: string, changes: readonly FileChange[], from?: string) => {
       second += 61;
-      const plan = {
-        branch,
-        author: { name: 'Änne Größe', email: 'anne@example.com' },
-        at: new Date(Date.UTC(2026, 0, 2, 3, 4, second)),
-        message: 'Änderung\n',
-        changes,
-        ...(from === undefined ? {} : { from }),
-      };
-      return makeCommits(git, registry.gitDirectory(id), [plan]);
+      const at = new Date(Date.UTC(2026, 0, 2, 3, 4, second));
+      const more = { at, message: 'Änderung\n', ...(from === undefined ? {} : { from }) };
+      return makeCommits(git, registry.gitDirectory(id), [plan(branch, changes, more)]);
     },
     settingsFor: (directory: string, more: Record<string, string> = {}) => ({
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
@@ -101,10 +96,6 @@ async function startOdd() {
       ...more,
     }),
   };
-}
-
-function write(path: string, content: string, executable = false): FileChange {
-  return { kind: 'write', path, content, executable };
 }
 
 const LONG = 'ä'.repeat(120);
@@ -225,8 +216,7 @@ describe('serve --from-mirror', () => {
   it('answers next to the daemon, reports its age, and ends with 0', async () => {
     const embedded = await startEmbedded();
     await sync(embedded.settings);
-    const daemon = start(['run'], { ...embedded.settings, WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' });
-    await daemon.prints(/"pass\.finished"/);
+    await startDaemon(embedded.settings);
     const serve = start([
       'serve',
       '--from-mirror',
@@ -242,7 +232,6 @@ describe('serve --from-mirror', () => {
     const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';
     const answer = await fetch(`${baseUrl}/repos`, { headers: { 'x-api-key': key } });
     expect(await answer.json()).toHaveLength(3);
-    serve.child.kill('SIGTERM');
-    expect((await serve.ended).exitCode).toBe(0);
+    expect((await serve.stop()).exitCode).toBe(0);
   });
 });

@@ -6,6 +6,7 @@ import { initialise } from '../../src/server/git/bare.ts';
 import { Git } from '../../src/server/git/git.ts';
 import { readBranches } from '../../src/server/git/refs.ts';
 import { openRegistry, type Registry, type RegistryOptions } from '../../src/server/git/repositories.ts';
+import { plan, write } from './commits.ts';
 import { KEY, startGitService } from './git-service.ts';
 
 const git = new Git();
@@ -40,10 +41,8 @@ export async function commitPlan(
   content: string | Buffer,
   from?: string,
 ): Promise<void> {
-  const changes = [{ kind: 'write', path: 'plan.xlsx', content } as const];
-  const author = { name: 'A', email: 'a@example.com' };
-  const plan = { branch, author, at: new Date('2026-01-02T03:04:05Z'), message: 'm\n', changes };
-  await makeCommits(git, path, [from === undefined ? plan : { ...plan, from }]);
+  const parent = from === undefined ? {} : { from };
+  await makeCommits(git, path, [plan(branch, [write('plan.xlsx', content)], parent)]);
 }
 
 /** Makes a repository to connect, `host/plan.git` below a folder, with one commit on `main`. */

@@ -4,24 +4,16 @@ import { join } from 'node:path';
 
 import { onTestFinished, describe, expect, it, vi } from 'vitest';
 
-import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
+import { type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createGitLibrary, type GitLibrary } from '../../../../src/server/git/library.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import { answerWorkbooks } from '../../../../src/server/http/workbooks.ts';
+import { plan, write } from '../../../support/commits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { bytesOf, makeBook, zipOf } from '../../../support/workbooks.ts';
-
-function write(path: string, content: string | Uint8Array): FileChange {
-  return { kind: 'write', path, content };
-}
-
-function plan(branch: string, changes: readonly FileChange[], more: Partial<CommitPlan> = {}): CommitPlan {
-  const author = { name: 'A', email: 'a@example.com' };
-  return { branch, author, at: new Date('2026-01-02T03:04:05Z'), message: 'm\n', changes, ...more };
-}
 
 interface Bench {
   readonly folder: string;
@@ -42,6 +34,8 @@ async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
   });
   const { id } = await registry.create('A');
   const gitDirectory = registry.gitDirectory(id);
+  // To compress a large workbook once more takes a busy machine a minute.
+  await git.run(gitDirectory, ['config', 'core.compression', '0']);
   await makeCommits(git, gitDirectory, [plan('main', [write('x.xlsx', content)])]);
   return {
     folder,

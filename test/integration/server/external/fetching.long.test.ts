@@ -1,10 +1,7 @@
-import { execFile } from 'node:child_process';
-import { once } from 'node:events';
-import { readFile, rename, rm } from 'node:fs/promises';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -20,6 +17,7 @@ import {
 } from '../../../support/connecting.ts';
 import { startGitHttpServer } from '../../../support/git-http-server.ts';
 import { outcomesIn } from '../../../support/git-service.ts';
+import { listen, makeCertificate } from '../../../support/listen.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const git = new Git();
@@ -119,19 +117,9 @@ describe('an address', () => {
 
   it('is reached by TLS, with the authority that the environment names', async ({ skip }) => {
     await external();
-    const made = await promisify(execFile)(
-      'openssl',
-      (
-        'req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=localhost' +
-        ' -addext subjectAltName=DNS:localhost -keyout key.pem -out cert.pem'
-      ).split(' '),
-      { cwd: root },
-    ).catch(() => null);
-    if (made === null) return skip('openssl cannot make a certificate');
-    const [key, cert] = await Promise.all(
-      ['key.pem', 'cert.pem'].map((name) => readFile(join(root, name), 'utf8')),
-    );
-    const tls = { key: key ?? '', cert: cert ?? '' };
+    const tls = await makeCertificate('localhost');
+    if (tls === null) return skip('openssl cannot make a certificate');
+    await writeFile(join(root, 'cert.pem'), tls.cert);
     const { port } = await startGitHttpServer(join(root, 'host'), undefined, { tls });
     const started = await start();
     const [status, text] = await answerTo(started, `https://localhost:${port}/plan.git`);
@@ -157,10 +145,7 @@ describe('an address', () => {
       request.pipe(socket, { end: false });
       socket.pipe(response.socket ?? socket);
     });
-    proxy.listen(0, '127.0.0.1');
-    await once(proxy, 'listening');
-    onTestFinished(() => void proxy.close());
-    vi.stubEnv('http_proxy', `http://user:secret@127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    vi.stubEnv('http_proxy', `http://user:secret@${await listen(proxy)}`);
     vi.stubEnv('no_proxy', 'excepted.invalid');
     onTestFinished(() => void vi.unstubAllEnvs());
     const started = await start();

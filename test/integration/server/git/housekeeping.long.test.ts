@@ -7,6 +7,7 @@ import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { packGrown } from '../../../../src/server/git/bare.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
+import { plan, write } from '../../../support/commits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('packs a repository when it has grown, and leaves everything as it was', async () => {
@@ -17,14 +18,13 @@ it('packs a repository when it has grown, and leaves everything as it was', asyn
   onTestFinished(() => registry.close());
   const { id } = await registry.create('Accounting');
   const gitDirectory = registry.gitDirectory(id);
-  const author = { name: 'Anna', email: 'anna@example.com' };
   const ask = async (...args: string[]): Promise<string> =>
     (await git.run(gitDirectory, args)).toString('utf8');
   for (let step = 0; step < 52; step += 1) {
-    const changes = [{ kind: 'write', path: `${step}.xlsx`, content: String(step) } as const];
     const from = step === 0 ? {} : { from: 'refs/heads/main^0' };
     const at = new Date(Date.UTC(2026, 0, 1, step));
-    await makeCommits(git, gitDirectory, [{ branch: 'main', author, at, message: 'm\n', changes, ...from }]);
+    const changes = [write(`${step}.xlsx`, String(step))];
+    await makeCommits(git, gitDirectory, [plan('main', changes, { at, ...from })]);
     await ask('repack', '--quiet');
   }
   const packs = async (): Promise<number> =>

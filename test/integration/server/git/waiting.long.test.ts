@@ -7,6 +7,7 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
+import { plan, write } from '../../../support/commits.ts';
 import { KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -33,13 +34,9 @@ it('a request for a file is answered while histories are being read', async () =
   const { baseUrl } = await startGitService(registry);
   const git = new Git();
   onTestFinished(() => git.stop());
-  const author = { name: 'A', email: 'a@example.com' };
-  const at = new Date('2026-01-02T03:04:05Z');
-  const changes = [{ kind: 'write' as const, path: 'a.xlsx', content: 'abc' }];
   for (let index = 0; index < REPOSITORIES; index += 1) {
     const { id } = await registry.create(`R${index}`);
-    const plan = { branch: 'main', author, at, message: 'm\n', changes };
-    await makeCommits(git, registry.gitDirectory(id), [plan]);
+    await makeCommits(git, registry.gitDirectory(id), [plan('main', [write('a.xlsx', 'abc')])]);
   }
   const histories = await holdHistories();
   const order: string[] = [];

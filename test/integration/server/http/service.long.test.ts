@@ -10,18 +10,18 @@ import { z } from 'zod';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
-import { type CommitPlan, type FileChange, makeCommits } from '../../../../src/server/demo/commits.ts';
+import { type CommitPlan, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
 import type { RequestInfo } from '../../../../src/server/http/service.ts';
+import { plan, write } from '../../../support/commits.ts';
 import { type GitService, KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { unzip } from '../../../support/zip-reader.ts';
 
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
-const AUTHOR = { name: 'Änne Größe', email: 'anne@example.com' };
 
 let root = '';
 let git: Git;
@@ -29,14 +29,6 @@ let registry: Registry;
 let service: GitService;
 let baseUrl = '';
 let requests: RequestInfo[] = [];
-
-function write(path: string, content: string | Uint8Array): FileChange {
-  return { kind: 'write', path, content };
-}
-
-function plan(branch: string, changes: readonly FileChange[], more: Partial<CommitPlan> = {}): CommitPlan {
-  return { branch, author: AUTHOR, at: new Date('2026-01-02T03:04:05Z'), message: 'm\n', changes, ...more };
-}
 
 /** Makes a drag-and-drop repository with commits in it. */
 async function create(name: string, commits: readonly CommitPlan[]): Promise<{ id: string; ids: string[] }> {
