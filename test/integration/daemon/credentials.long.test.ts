@@ -1,6 +1,5 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -225,14 +224,12 @@ describe('a refused key', () => {
     service.apiKey = NEW;
     await mirror.failure(SCHEDULED);
     const folder = join(mirror.directory, '.workbook-mirror');
-    for (let tries = 0; tries < 100; tries += 1) {
+    const written = async (): Promise<string> => {
       const names = (await readdir(folder)).filter((name) => name.startsWith('state'));
-      const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')));
-      expect(texts.join()).not.toContain(OLD);
-      if (texts.some((text) => text.includes('"digest"'))) return;
-      await sleep(20);
-    }
-    throw new Error('it was not written down');
+      return (await Promise.all(names.map((name) => readFile(join(folder, name), 'latin1')))).join();
+    };
+    await expect.poll(written).toContain('"digest"');
+    expect(await written()).not.toContain(OLD);
   });
 
   it('is in no event, no error, no manifest and no record', async () => {

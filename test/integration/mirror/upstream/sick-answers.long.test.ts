@@ -1,6 +1,5 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -13,7 +12,7 @@ async function withChanges(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness }> {
   const { service, mirror } = await startPair({}, { CONTENT: 'all', ...settings });
-  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a'.repeat(5000), 'b.xlsx': 'b' });
   const other = service.addRepository('Other', { 'o.xlsx': 'o' });
   await mirror.pass();
   service.write(repository, 'main', 'b.xlsx', 'b2');
@@ -27,6 +26,40 @@ async function healed(service: FakeService, mirror: MirrorHarness): Promise<void
   expect((await mirror.pass()).exitCode).toBe(0);
   await mirror.expectExact();
   expect(service.credentialFaults()).toStrictEqual([]);
+}
+
+/** A mirror whose service answers a request for the contents of Accounting with a fault. */
+async function withSickContents(
+  fault: Fault,
+  settings: HarnessSettings = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; isConcerned: (path: string) => boolean }> {
+  const { service, mirror } = await withChanges(settings);
+  const [{ id } = { id: '' }] = service.repositories;
+  const isConcerned = (path: string): boolean =>
+    path.includes('/contents') && (path.includes(id) || path.includes('/Accounting/'));
+  service.fault = (path) => (isConcerned(path) ? fault : null);
+  return { service, mirror, isConcerned };
+}
+
+async function stampsOfAccounting(mirror: MirrorHarness): Promise<Record<string, string>> {
+  const stamps = Object.entries(await mirror.stamps());
+  return Object.fromEntries(stamps.filter(([path]) => path.startsWith('Accounting')));
+}
+
+/** Only Accounting fails, nothing of it changes, and it is pulled as soon as the service is well. */
+async function failsAlone(
+  { service, mirror, isConcerned }: Awaited<ReturnType<typeof withSickContents>>,
+  failure: object,
+): Promise<string[]> {
+  const before = await stampsOfAccounting(mirror);
+  const results = await mirror.results();
+  expect(results['Accounting/main']).toMatchObject({ outcome: 'failed', ...failure });
+  expect(results['Other/main']).toMatchObject({ outcome: 'pulled' });
+  expect(await stampsOfAccounting(mirror)).toStrictEqual(before);
+  const requests = service.takeRequests().filter(isConcerned);
+  await mirror.restart({ SERVICE_TIMEOUT: '20s' });
+  await healed(service, mirror);
+  return requests;
 }
 
 /** The largest answer in JSON that is read. */
@@ -47,9 +80,7 @@ describe('an answer in JSON', () => {
     });
 
     it('that comes byte by byte is given up', async () => {
-      const { service, mirror } = await withChanges({
-        SERVICE_TIMEOUT: '60ms',
-      });
+      const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '60ms' });
       service.fault = (path) => (path.endsWith(list) ? { kind: 'trickle', everyMs: 20 } : null);
       expect(await mirror.failure()).toMatchObject({ code: 'service.timeout' });
       await mirror.restart({ SERVICE_TIMEOUT: '20s' });
@@ -70,10 +101,7 @@ describe('a download', () => {
     ],
   ];
   it.each(tooGreat)('%s fails only its target, once, and leaves nothing behind', async (_what, fault) => {
-    const { service, mirror } = await withChanges({ ARCHIVE_MAX_SIZE: '2MB' });
-    const [{ id } = { id: '' }] = service.repositories;
-    const isConcerned = (path: string): boolean => path.includes(id) && path.includes('/contents');
-    service.fault = (path) => (isConcerned(path) ? fault : null);
+    const { service, mirror, isConcerned } = await withSickContents(fault, { ARCHIVE_MAX_SIZE: '2MB' });
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({
       code: 'contents.too_large',
@@ -180,13 +208,11 @@ describe('a pause that the service asks for', () => {
     service.fault = () => busy(503, '600');
     await mirror.failure();
     const state = join(mirror.directory, '.workbook-mirror');
-    for (let tries = 0; tries < 100; tries += 1) {
+    const written = async (): Promise<string> => {
       const names = (await readdir(state)).filter((name) => name.startsWith('state'));
-      const texts = await Promise.all(names.map((name) => readFile(join(state, name), 'latin1')));
-      if (texts.some((text) => /"pausedUntilMs":\d/.test(text))) return;
-      await sleep(20);
-    }
-    throw new Error('it was not written down');
+      return (await Promise.all(names.map((name) => readFile(join(state, name), 'latin1')))).join('\n');
+    };
+    await expect.poll(written).toMatch(/"pausedUntilMs":\d/);
   });
 
   it('ends with a change of its address', async () => {
@@ -236,5 +262,96 @@ describe('the service’s clock', () => {
     expect(mirror.eventsOf('listing.problem')).toMatchObject([
       { problem: "the service's clock is about 3 h ahead of this machine's" },
     ]);
+  });
+});
+
+const PIECE = Buffer.alloc(8 * 1024 * 1024, ' ');
+
+describe('a list', () => {
+  it('without end ends the pass, and is not requested twice', async () => {
+    const { service, mirror } = await withChanges();
+    service.fault = (path) => (path.endsWith('/repos') ? { kind: 'endless', after: 1, piece: PIECE } : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
+    expect(service.takeRequests().filter((request) => request.endsWith('/repos'))).toHaveLength(1);
+  });
+
+  const failures: readonly [string, Fault, string, number][] = [
+    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 5],
+    ['status 408', { kind: 'status', status: 408 }, 'service.failed', 5],
+    ['a body that breaks off', { kind: 'cut', after: 10 }, 'service.unreachable', 5],
+    ['status 401', { kind: 'status', status: 401 }, 'credentials.refused', 1],
+    ['a login page', { kind: 'html' }, 'service.wrong_kind', 1],
+    ['a body that is cut and whole by its length', { kind: 'truncate', keep: 10 }, 'service.wrong_kind', 1],
+  ];
+  describe.each(['/repos', '/v1/workbooks'])('%s', (path) => {
+    it.each(failures)('with %s ends the pass and touches nothing', async (_name, fault, code, requests) => {
+      const { service, mirror } = await withChanges();
+      const before = await mirror.stamps();
+      service.fault = (asked) => (asked.endsWith(path) ? fault : null);
+      expect(await mirror.failure()).toMatchObject({ code });
+      expect(service.takeRequests().filter((request) => request.endsWith(path))).toHaveLength(requests);
+      expect(await mirror.stamps()).toStrictEqual(before);
+      expect(mirror.eventsOf('pass.failed')).toMatchObject([{ code }]);
+      service.fault = null;
+      await mirror.pass();
+      await mirror.expectExact();
+    });
+
+    it('is read by the retry within the pass when it failed once', async () => {
+      const { service, mirror } = await withChanges();
+      service.failTimes(path, 1, { kind: 'status', status: 500 });
+      expect((await mirror.pass()).exitCode).toBe(0);
+      await mirror.expectExact();
+      expect(mirror.eventsOf('service.retry')).toMatchObject([{ code: 'service.failed' }]);
+    });
+  });
+});
+
+describe('contents', () => {
+  const failures: readonly [string, Fault, string, string, number][] = [
+    ['status 500', { kind: 'status', status: 500 }, 'service.failed', 'retry', 5],
+    ['status 403', { kind: 'status', status: 403 }, 'contents.forbidden', 'stall', 1],
+    ['a body that breaks off', { kind: 'cut', after: 100 }, 'contents.interrupted', 'retry', 5],
+    ['a length that is too small', { kind: 'length', delta: -10 }, 'archive.damaged', 'retry', 1],
+    [
+      'an archive that is cut and whole by its length',
+      { kind: 'truncate', keep: 200 },
+      'archive.damaged',
+      'retry',
+      1,
+    ],
+  ];
+  it.each(failures)('with %s fail only this target', async (_name, fault, code, errorAction, requests) => {
+    const pair = await withSickContents(fault);
+    expect(await failsAlone(pair, { code, errorAction })).toHaveLength(requests);
+  });
+
+  const kinds: readonly [string, Fault][] = [
+    ['a login page', { kind: 'html' }],
+    ['two bytes', { kind: 'truncate', keep: 2 }],
+    [
+      'something else before the archive',
+      { kind: 'body', body: Buffer.from('garbage garbage PK\u0003\u0004') },
+    ],
+  ];
+  it.each(kinds)('with status 200 and %s are recognised as of the wrong kind', async (_name, fault) => {
+    await failsAlone(await withSickContents(fault), { code: 'contents.wrong_kind', errorAction: 'retry' });
+  });
+});
+
+describe('a service that falls silent', () => {
+  it.each(['/repos', '/v1/workbooks'])('before its answer to %s ends the pass', async (path) => {
+    const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '100ms' });
+    service.fault = (asked) => (asked.endsWith(path) ? { kind: 'silence' } : null);
+    expect(await mirror.failure()).toMatchObject({ code: 'service.timeout', action: 'retry' });
+    expect(service.takeRequests().filter((request) => request.endsWith(path))).toHaveLength(5);
+  });
+
+  it.each([
+    ['before', { kind: 'silence' }, 'service.timeout'],
+    ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
+  ] as const)('%s contents fails only this target', async (_when, fault, code) => {
+    const pair = await withSickContents(fault, { SERVICE_TIMEOUT: '400ms' });
+    await failsAlone(pair, { code, errorAction: 'retry' });
   });
 });

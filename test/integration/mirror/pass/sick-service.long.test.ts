@@ -17,8 +17,11 @@ const LANES = 2;
 /** All faults take a minute or two. */
 const TIMEOUT_MS = process.env['ATTACK'] === 'all' ? 3_600_000 : 120_000;
 
-/** How many faults at endpoints are tried unless all are wanted (`ATTACK=all`). */
-const SAMPLE = 120;
+/** How many faults at endpoints, and cuts of answers, are tried unless all are wanted (`ATTACK=all`). */
+const [SAMPLE, CUT_SAMPLE] = [120, 60];
+
+/** An answer may vary by some bytes from round to round: compressed texts do. */
+const SPARE_BYTES = 4;
 
 const ENDPOINTS: readonly Endpoint[] = ['repos', 'workbooks', 'second-page', 'contents', 'exists'];
 
@@ -108,6 +111,12 @@ const SLOW: Readonly<Record<string, Fault>> = {
   'a byte now and then': { kind: 'trickle', everyMs: 100 },
 };
 
+const CUTS: Readonly<Record<string, (at: number) => Fault>> = {
+  ends: (after) => ({ kind: 'cut', after }),
+  'is reset': (after) => ({ kind: 'cut', after, reset: true }),
+  'is whole by its length': (keep) => ({ kind: 'truncate', keep }),
+};
+
 function redirects(other: OtherOrigin): Record<string, Fault> {
   const to: Readonly<Record<string, string>> = {
     'another origin': `${other.origin}/api/repos`,
@@ -130,10 +139,25 @@ function redirects(other: OtherOrigin): Record<string, Fault> {
   );
 }
 
-async function lanesOf(knobs: Partial<FakeKnobs>, settings: HarnessSettings): Promise<SickPair[]> {
+async function lanesOf(knobs: Partial<FakeKnobs>, settings: HarnessSettings = {}): Promise<SickPair[]> {
   const pairs = await Promise.all(Array.from({ length: LANES }, () => SickPair.open(knobs, settings)));
   onTestFinished(async () => void (await Promise.all(pairs.map((pair) => pair.close()))));
   return pairs;
+}
+
+function pointOf(
+  pairs: readonly SickPair[],
+  endpoint: Endpoint,
+  stratum: string,
+  id: string,
+  fault: Fault,
+): AttackPoint {
+  const attack = async (lane: number): ReturnType<SickPair['attack']> => {
+    const pair = pairs[lane];
+    if (pair === undefined) throw new Error('there is no such lane');
+    return pair.attack(endpoint, fault);
+  };
+  return { id, stratum: `${endpoint} ${stratum}`, attack };
 }
 
 function pointsOf(
@@ -142,15 +166,9 @@ function pointsOf(
   stratum: string,
 ): AttackPoint[] {
   return ENDPOINTS.flatMap((endpoint) =>
-    Object.entries(faults).map(([name, fault]) => ({
-      id: `${endpoint} with ${name}`,
-      stratum: `${endpoint} ${stratum}`,
-      attack: async (lane: number) => {
-        const pair = pairs[lane];
-        if (pair === undefined) throw new Error('there is no such lane');
-        return pair.attack(endpoint, fault);
-      },
-    })),
+    Object.entries(faults).map(([name, fault]) =>
+      pointOf(pairs, endpoint, stratum, `${endpoint} with ${name}`, fault),
+    ),
   );
 }
 
@@ -182,10 +200,26 @@ describe('after any fault of an answer, no correct data is lost', () => {
   it(
     'or too late',
     async () => {
-      const pairs = await lanesOf(WRAPPED, {
-        SERVICE_TIMEOUT: '900ms',
-      });
+      const pairs = await lanesOf(WRAPPED, { SERVICE_TIMEOUT: '900ms' });
       await sweep('slow answers', pointsOf(pairs, SLOW, 'slow'), 8, LANES);
+    },
+    TIMEOUT_MS,
+  );
+});
+
+describe('an answer cut at any byte changes nothing, and the next pass corrects that', () => {
+  it.each(['content-length', 'chunked'] as const)(
+    '(%s)',
+    async (length) => {
+      const pairs = await lanesOf({ length });
+      const points: AttackPoint[] = [];
+      for (const endpoint of ['repos', 'workbooks', 'second-page', 'contents'] as const) {
+        const bytes = ((await pairs[0]?.lengthOf(endpoint)) ?? 0) + SPARE_BYTES;
+        for (const [how, faultAt] of Object.entries(CUTS))
+          for (let at = 0; at < bytes; at += 1)
+            points.push(pointOf(pairs, endpoint, how, `${endpoint} ${how} ${at}`, faultAt(at)));
+      }
+      await sweep(`answers cut (${length})`, points, CUT_SAMPLE, LANES);
     },
     TIMEOUT_MS,
   );
