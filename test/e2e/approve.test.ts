@@ -4,9 +4,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
-import { hasProgram, run, variablesOf } from '../support/program.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { startCommands } from '../support/mirror-commands.ts';
+import { hasProgram, run } from '../support/program.ts';
 import { onTerminal } from '../support/terminal.ts';
 
 const FILES = Object.fromEntries(
@@ -14,24 +13,18 @@ const FILES = Object.fromEntries(
 );
 
 /** A mirror with a deletion on hold. */
-async function held(): Promise<{
-  settings: Record<string, string>;
-  directory: string;
-  close: () => Promise<void>;
-}> {
-  const service = await FakeService.start({});
-  const directory = join(await temporaryFolder(), 'mirrored');
-  const settings = variablesOf(service.settingsFor(directory));
+async function held() {
+  const { service, directory, variables: settings } = await startCommands();
   const repository = service.addRepository('Accounting', FILES);
   expect((await run(['sync'], settings)).exitCode).toBe(0);
   for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);
   expect((await run(['sync'], settings)).exitCode).toBe(1);
-  return { settings, directory, close: () => service.close() };
+  return { settings, directory };
 }
 
 describe('approve', () => {
   it('approves nothing unseen: without a terminal it lists the deletions, and asks for --yes', async () => {
-    const { settings, directory, close } = await held();
+    const { settings, directory } = await held();
     const refused = await run(['approve', 'Accounting/main'], settings);
     expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
     expect(refused.stderr).toContain('would delete 120 of its 130 files');
@@ -54,11 +47,10 @@ describe('approve', () => {
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     expect(await readdir(join(directory, 'mirror/Accounting/main'))).toHaveLength(10);
     expect(await readdir(join(directory, 'history/Accounting/main'))).toHaveLength(2);
-    await close();
   });
 
   it.runIf(hasProgram('script'))('asks on a terminal, and accepts only a yes', async () => {
-    const { settings, directory, close } = await held();
+    const { settings, directory } = await held();
     for (const answers of [['\r'], ['n\r'], ['yess\r', 'n\r'], ['\u0004']]) {
       const typed = answers.map((answer) => ['[y/N] ', answer] as const);
       const { code, text } = await onTerminal('approve Accounting/main', typed, settings);
@@ -69,6 +61,5 @@ describe('approve', () => {
     expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
     expect((await onTerminal('approve Accounting/main', [['[y/N] ', 'y\r']], settings)).code).toBe(0);
     expect(await readdir(join(directory, '.workbook-mirror/approvals'))).toHaveLength(1);
-    await close();
   });
 });

@@ -6,16 +6,14 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
 import { runHere, type Written } from '../support/in-process.ts';
-import { type Running, run, start, variablesOf } from '../support/program.ts';
+import { type Running, run, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const SHEETS = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]));
 
-interface Beside {
-  readonly service: FakeService;
-  readonly directory: string;
+interface Beside extends Pick<MirrorCommands, 'service' | 'directory'> {
   readonly daemon: Running;
   /** Runs a command that knows only the directory. */
   readonly on: (...args: string[]) => Promise<Written>;
@@ -23,17 +21,10 @@ interface Beside {
 
 /** A daemon that makes passes only on request; only it has the keys of the service. */
 async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promise<Beside> {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
+  const { service, directory, variables } = await startCommands();
   service.addRepository('A', SHEETS);
   service.addRepository('B', { 'b.xlsx': 'b' });
-  const directory = join(await temporaryFolder(), 'mirrored');
-  const daemon = start(['run'], {
-    ...variablesOf(service.settingsFor(directory)),
-    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
-    ...more,
-  });
-  await daemon.prints(/"event":"pass.finished"/);
+  const daemon = await startDaemon({ ...variables, ...more });
   return { service, directory, daemon, on: (...args) => runHere(args, { DIRECTORY: directory }) };
 }
 
@@ -133,9 +124,7 @@ describe('a command next to a daemon, without keys', () => {
     expect(await on('status')).toMatchObject({ exitCode: 0, stdout: written('Next pass: ') });
     service.fault = () => ({ kind: 'silence' });
     expect((await on('poll')).exitCode).toBe(0);
-    await expect
-      .poll(async () => (await on('status')).stdout, { timeout: 20_000 })
-      .toContain('Current pass: ');
+    await expect.poll(async () => (await on('status')).stdout).toContain('Current pass: ');
   });
 
   it('works itself if its flags differ from the settings of the daemon', async () => {
@@ -168,7 +157,7 @@ describe('a command next to a daemon that hangs', () => {
     await once(server, 'listening');
     const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
     expect(ended).toMatchObject({ exitCode: 2, stderr: written('it does not answer') });
-  }, 40_000);
+  });
 });
 
 describe('a command next to a daemon that is busy with others', () => {

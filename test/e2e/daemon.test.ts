@@ -3,16 +3,12 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start } from '../support/program.ts';
-
-/** A schedule without a run during a test. */
-const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+import { run, start, startDaemon } from '../support/program.ts';
 
 describe('the daemon', () => {
   it('ends with 0 at SIGTERM although other signals come while it stops', async () => {
     const { settings } = await startEmbedded();
-    const daemon = start(['run'], settings);
-    await daemon.prints(/"pass.finished"/);
+    const daemon = await startDaemon(settings);
     for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) daemon.child.kill(signal);
     const { exitCode } = await daemon.ended;
     expect(exitCode).toBe(0);
@@ -20,15 +16,13 @@ describe('the daemon', () => {
 
   it('makes a pass at the start, one at SIGHUP, logs only known events as JSON lines, and ends with 0 at SIGTERM', async () => {
     const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
+    const daemon = await startDaemon(embedded.settings);
     expect(await embedded.differences()).toEqual([]);
     const edit = await embedded.writer.edit();
     daemon.child.kill('SIGHUP');
     await daemon.prints(/"trigger":"signal"[^\n]*\n/);
     expect(await embedded.differences()).toEqual([]);
-    daemon.child.kill('SIGTERM');
-    const { exitCode, signal, stdout } = await daemon.ended;
+    const { exitCode, signal, stdout } = await daemon.stop();
     expect({ exitCode, signal }).toEqual({ exitCode: 0, signal: null });
     const lines = stdout
       .trimEnd()
@@ -44,8 +38,7 @@ describe('the daemon', () => {
 
   it('excludes a second instance, and leaves no lock when it is killed', async () => {
     const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
+    const daemon = await startDaemon(embedded.settings);
     const second = await run(['run'], embedded.settings);
     expect(second.exitCode).toBe(4);
     expect(second.stderr).toContain(`pid ${daemon.child.pid ?? 0}`);

@@ -4,9 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start } from '../support/program.ts';
-
-const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+import { run, start, startDaemon } from '../support/program.ts';
 
 async function someWorkbook(directory: string): Promise<string> {
   const root = join(directory, 'mirror/Accounting/main');
@@ -19,8 +17,7 @@ async function someWorkbook(directory: string): Promise<string> {
 describe('an edit of a mirrored file', () => {
   it('is repaired immediately if the settings say so, and own publishes of the daemon do not count', async () => {
     const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER, WORKBOOK_MIRROR_DRIFT: 'repair' });
-    await daemon.prints(/"pass\.finished"/);
+    const daemon = await startDaemon({ ...embedded.settings, WORKBOOK_MIRROR_DRIFT: 'repair' });
     for (let edits = 0; edits < 5; edits += 1) {
       await embedded.writer.edit();
       daemon.child.kill('SIGHUP');
@@ -32,17 +29,15 @@ describe('an edit of a mirrored file', () => {
     expect(await embedded.differences()).toEqual([]);
     expect(daemon.stdout()).toMatch(/"trigger":"drift"/);
     expect(daemon.stdout().match(/"target\.drifted"/g)).toHaveLength(1);
-    daemon.child.kill('SIGTERM');
-    expect((await daemon.ended).exitCode).toBe(0);
+    expect((await daemon.stop()).exitCode).toBe(0);
   });
 
   it('made without a daemon is found when one starts', async () => {
     const embedded = await startEmbedded();
     await run(['sync'], embedded.settings);
     await rm(await someWorkbook(embedded.directory));
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
+    const daemon = start(['run'], embedded.settings);
     await daemon.prints(/"target\.drifted"/);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
+    await daemon.stop();
   });
 });

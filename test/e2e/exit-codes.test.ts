@@ -4,32 +4,28 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type FakeRepository, FakeService } from '../support/fake-service.ts';
-import { addressOf, run, type Running, start, variablesOf } from '../support/program.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
+import { addressOf, run, type Running, start } from '../support/program.ts';
 
 /** A service with two repositories, and a directory for a daemon that makes passes only on request. */
-interface Around {
-  readonly service: FakeService;
-  readonly directory: string;
-  readonly settings: Record<string, string>;
+interface Around extends MirrorCommands {
+  readonly settings: Readonly<Record<string, string>>;
   readonly a: FakeRepository;
 }
 
 async function around(): Promise<Around> {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close().catch(() => {}));
+  const commands = await startCommands();
   const names = Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]);
-  const a = service.addRepository('A', Object.fromEntries(names) as Record<string, string>);
-  service.addRepository('B', { 'b.xlsx': 'b' });
-  const directory = join(await temporaryFolder(), 'mirrored');
+  const a = commands.service.addRepository('A', Object.fromEntries(names) as Record<string, string>);
+  commands.service.addRepository('B', { 'b.xlsx': 'b' });
   const settings = {
-    ...variablesOf(service.settingsFor(directory)),
+    ...commands.variables,
     WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
     WORKBOOK_MIRROR_MAX_STALENESS: '1h',
     WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
     WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
   };
-  return { service, directory, settings, a };
+  return { ...commands, settings, a };
 }
 
 interface Daemon extends Running {
@@ -138,8 +134,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
       shown: row.exitCode,
       ready: row.exitCode === 0 ? 200 : 503,
     });
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
+    await daemon.stop();
     expect((await run(['sync'], there.settings)).exitCode).toBe(row.exitCode);
   });
 
@@ -174,8 +169,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     const { exitCode: polled } = await run(['poll', '--wait'], settings);
     const { exitCode: shown } = await run(['status'], settings);
     expect([polled, shown, await daemon.ready()]).toEqual([1, 1, 503]);
-    daemon.child.kill('SIGTERM');
-    await daemon.ended;
+    await daemon.stop();
     expect((await run(['sync'], settings)).exitCode).toBe(1);
   });
 });

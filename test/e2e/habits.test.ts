@@ -33,8 +33,7 @@ describe('the verbosity of a command', () => {
     const { settings } = await startEmbedded();
     const talkative = start(['run', '-v', '--log-format', 'json'], settings);
     await talkative.prints(/"event":"pass.planned"/);
-    talkative.child.kill('SIGTERM');
-    expect((await talkative.ended).exitCode).toBe(0);
+    expect((await talkative.stop()).exitCode).toBe(0);
   });
 });
 

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
 import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -9,15 +8,6 @@ import { startEmbedded } from '../support/embedded.ts';
 import { type Received, startReceiver } from '../support/listen.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-
-/** Waits for a condition; gives up after twenty seconds. */
-async function until(isSo: () => boolean | Promise<boolean>): Promise<boolean> {
-  for (let tries = 0; tries < 400; tries += 1) {
-    if (await isSo()) return true;
-    await sleep(50);
-  }
-  return false;
-}
 
 /** True if a process runs; a zombie does not. */
 async function runs(pid: number): Promise<boolean> {
@@ -45,15 +35,11 @@ describe('programs that ignore SIGTERM', () => {
       onTestFinished(async () => {
         for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
       });
-      const daemon = start(['run'], {
-        ...embedded.settings,
-        [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path,
-      });
-      expect(await until(async () => (await areRunning(await pids())).length >= 2)).toBe(true);
-      daemon.child.kill('SIGTERM');
-      expect(await daemon.ended).toMatchObject({ signal: null });
-      await until(async () => (await areRunning(await pids())).length === 0);
-      expect(await areRunning(await pids())).toStrictEqual([]);
+      const daemon = start(['run'], { ...embedded.settings, [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path });
+      const running = async (): Promise<number[]> => areRunning(await pids());
+      await expect.poll(async () => (await running()).length).toBeGreaterThan(1);
+      expect(await daemon.stop()).toMatchObject({ signal: null });
+      await expect.poll(running).toStrictEqual([]);
     },
   );
 });
@@ -82,7 +68,7 @@ it('nothing is sent while the file of the signing key is empty, and waiting mess
     WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET_FILE: file,
   });
   const signedWith = (key: string): number => deliveries.filter((each) => isSignedWith(key, each)).length;
-  expect(await until(() => signedWith(before) === 6)).toBe(true);
+  await expect.poll(() => signedWith(before)).toBe(6);
 
   await write('garbage');
   await embedded.writer.edit();
@@ -91,6 +77,6 @@ it('nothing is sent while the file of the signing key is empty, and waiting mess
   expect(daemon.stdout()).not.toContain('garbage');
 
   await write(after);
-  expect(await until(() => signedWith(after) > 0)).toBe(true);
+  await expect.poll(() => signedWith(after)).toBeGreaterThan(0);
   expect(signedWith(before) + signedWith(after)).toBe(deliveries.length);
 });

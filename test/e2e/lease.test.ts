@@ -43,7 +43,7 @@ describe('lease acquire with a command', () => {
   });
 
   it('reports that the lease expired or was removed before the command ended', async () => {
-    const { settings } = await startEmbedded();
+    const { settings, directory } = await startEmbedded();
     await run(['sync'], settings);
     const late = await run([...acquire, '500ms', '--', 'sleep', '1'], settings);
     expect(late.exitCode).toBe(1);
@@ -51,9 +51,11 @@ describe('lease acquire with a command', () => {
     const failed = await run([...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5'], settings);
     expect(failed.exitCode).toBe(5);
     expect(failed.stderr).toContain('the lease ended before sh');
-    const taken = start([...acquire, '1m', '--', 'sh', '-c', 'echo ready; sleep 3'], settings);
+    const untilReleased = `echo ready; while [ ! -e ${directory}-released ]; do sleep 0.05; done`;
+    const taken = start([...acquire, '1m', '--', 'sh', '-c', untilReleased], settings);
     await taken.prints(/ready/);
     expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);
+    await writeFile(`${directory}-released`, '');
     expect((await taken.ended).exitCode).toBe(1);
   });
 

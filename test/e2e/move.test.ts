@@ -8,7 +8,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { MAIN } from '../support/built.ts';
 import { FakeService } from '../support/fake-service.ts';
 import { asRoot, shellBlocks } from '../support/manual-commands.ts';
-import { cleanEnvironment, hasProgram, run, start, variablesOf } from '../support/program.ts';
+import { cleanEnvironment, hasProgram, run, startDaemon, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);
@@ -30,10 +30,8 @@ async function surroundings(): Promise<{
     ['systemctl', 'exit 0'],
   ] as const)
     await writeFile(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const settingsOf = (machine: string): Record<string, string> => ({
-    ...variablesOf(service.settingsFor(join(folder, machine))),
-    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
-  });
+  const settingsOf = (machine: string): Record<string, string> =>
+    variablesOf(service.settingsFor(join(folder, machine)));
   const type = async (commands: string): Promise<void> => {
     const moved = asRoot(commands)
       .replaceAll('new:/var/lib/workbook-mirror', join(folder, 'new'))
@@ -52,14 +50,12 @@ describe('a mirror that moves', () => {
     async () => {
       const { service, settingsOf, type } = await surroundings();
       const [first = '', second = ''] = shellBlocks('move', 'To another machine');
-      const daemon = start(['run'], settingsOf('old'));
-      await daemon.prints(/"event":"pass.finished"/);
+      const daemon = await startDaemon(settingsOf('old'));
       await type(first);
       const accounting = service.named();
       service.write(accounting, 'main', 'a.xlsx', 'a2');
       expect(await run(['poll', '--wait'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
-      daemon.child.kill('SIGTERM');
-      await daemon.ended;
+      await daemon.stop();
       await type(second);
       service.takeDownloads();
       expect(await run(['sync'], settingsOf('new'))).toMatchObject({ exitCode: 0 });

@@ -4,13 +4,12 @@ import { connect } from 'node:net';
 import { chmod, lstat, mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
 import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
-import { addressOf, cleanEnvironment, run, type Running, start, variablesOf } from '../support/program.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { addressOf, cleanEnvironment, run, type Running, start, startDaemon } from '../support/program.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
 const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
@@ -19,30 +18,15 @@ const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0
 /** An archive over every limit. */
 const BAD = buildZip([{ name: '../x', data: 'x' }]);
 
-interface Surroundings {
-  readonly service: FakeService;
-  readonly directory: string;
-  readonly settings: Record<string, string>;
+interface Surroundings extends MirrorCommands {
+  readonly settings: Readonly<Record<string, string>>;
 }
 
-/** A service with one repository, and settings for a daemon without scheduled passes after the first. */
+/** A service with one repository. */
 async function surroundings(): Promise<Surroundings> {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
-  service.addRepository('A', { 'plan.xlsx': 'a' });
-  const directory = join(await temporaryFolder(), 'mirrored');
-  const settings = {
-    ...variablesOf(service.settingsFor(directory)),
-    WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
-    WORKBOOK_MIRROR_LOG_LEVEL: 'debug',
-  };
-  return { service, directory, settings };
-}
-
-async function startDaemon(settings: Readonly<Record<string, string>>): Promise<Running> {
-  const daemon = start(['run'], settings);
-  await daemon.prints(/"event":"pass.finished"/);
-  return daemon;
+  const commands = await startCommands();
+  commands.service.addRepository('A', { 'plan.xlsx': 'a' });
+  return { ...commands, settings: { ...commands.variables, WORKBOOK_MIRROR_LOG_LEVEL: 'debug' } };
 }
 
 function change({ service }: Surroundings, text: string): void {
@@ -58,10 +42,7 @@ describe('poll', () => {
     const daemon = await startDaemon(around.settings);
     change(around, 'b');
     const polled = await run(['poll', '--wait'], around.settings);
-    expect({ ...polled }).toMatchObject({
-      exitCode: 0,
-      stdout: '',
-    });
+    expect(polled).toMatchObject({ exitCode: 0, stdout: '' });
     expect(polled.stderr.match(/1 pulled/g)).toHaveLength(1);
     expect(await published(around)).toBe('b');
     expect(daemon.stdout()).toContain('"trigger":"poll"');
@@ -166,8 +147,7 @@ describe('the control socket', () => {
       return (stats.mode & 0o777).toString(8);
     };
     expect(await modeOf()).toBe('600');
-    first.child.kill('SIGTERM');
-    await first.ended;
+    await first.stop();
     await expect(lstat(socketIn(around.directory))).rejects.toMatchObject({ code: 'ENOENT' });
     await chmod(around.directory, 0o770);
     await startDaemon(around.settings);

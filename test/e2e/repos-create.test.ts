@@ -77,8 +77,7 @@ describe('repos create', () => {
 
     const list = await run(['repos', 'list'], client);
     expect(list.stdout).toMatch(/Accounting.*plan\.git.*2 repositories/s);
-    service.child.kill('SIGTERM');
-    expect(await service.ended).toMatchObject({ exitCode: 0 });
+    expect(await service.stop()).toMatchObject({ exitCode: 0 });
     const next = start(['serve'], settings);
     await next.prints(/Serving 2 repositories/);
   });

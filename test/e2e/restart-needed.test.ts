@@ -9,7 +9,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { listen, makeCertificate } from '../support/listen.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, start } from '../support/program.ts';
+import { cleanEnvironment, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
@@ -17,8 +17,7 @@ const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
 describe('a daemon ends with the exit code for a restart', () => {
   it('if another mirror replaced its directory, but not while it is missing', async () => {
     const embedded = await startEmbedded();
-    const daemon = start(['run'], { ...embedded.settings, ...NEVER });
-    await daemon.prints(/"pass\.finished"/);
+    const daemon = await startDaemon(embedded.settings);
     const aside = `${embedded.directory}-aside`;
     await rename(embedded.directory, aside);
     onTestFinished(() => rm(aside, { recursive: true, force: true }));

@@ -25,8 +25,7 @@ async function modesIn(folder: string): Promise<Set<string>> {
 }
 
 async function stop(service: Running): Promise<void> {
-  service.child.kill('SIGTERM');
-  expect(await service.ended).toMatchObject({ exitCode: 0 });
+  expect(await service.stop()).toMatchObject({ exitCode: 0 });
 }
 
 describe('serve', () => {

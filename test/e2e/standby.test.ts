@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { addressOf, type Running, start } from '../support/program.ts';
+import { addressOf, type Running, start, startDaemon } from '../support/program.ts';
 
 const SETTINGS = {
   WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *',
@@ -30,9 +30,7 @@ function linesOf({ stdout }: Running): Line[] {
 async function startFirst() {
   const embedded = await startEmbedded();
   const settings = { ...embedded.settings, ...SETTINGS };
-  const first = start(['run'], settings);
-  await first.prints(/"pass\.finished"/);
-  return { embedded, settings, first };
+  return { embedded, settings, first: await startDaemon(settings) };
 }
 
 describe('an instance that stands by', () => {
@@ -67,8 +65,7 @@ describe('an instance that stands by', () => {
       '\nworkbook_mirror_standby 0\n',
     );
     expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
-    second.child.kill('SIGTERM');
-    expect((await second.ended).exitCode).toBe(0);
+    expect((await second.stop()).exitCode).toBe(0);
     const lines = linesOf(second);
     expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
     const ended = lines.find(({ event }) => event === 'standby.ended');
@@ -100,8 +97,7 @@ describe('an instance that stands by', () => {
     const { settings, first } = await startFirst();
     const second = start(['run'], settings);
     await second.prints(/"standby\.began"/);
-    second.child.kill('SIGTERM');
-    expect((await second.ended).exitCode).toBe(0);
+    expect((await second.stop()).exitCode).toBe(0);
     expect(linesOf(second).map(({ event }) => event)).not.toContain('daemon.started');
     expect(first.child.exitCode).toBeNull();
   });

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type FakeKnobs, FakeService } from './fake-service.ts';
 import { runHere, type Written } from './in-process.ts';
 import { onTestFinished } from 'vitest';
+import { variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A target of `status --json`, with the fields that tests need. */
@@ -17,6 +18,8 @@ export interface ShownTarget {
 export interface MirrorCommands {
   readonly service: FakeService;
   readonly directory: string;
+  /** The settings of both as variables, for a program of its own. */
+  readonly variables: Readonly<Record<string, string>>;
   /** The path of a target's published tree. */
   readonly tree: (target: string) => string;
   readonly run: (...args: readonly string[]) => Promise<Written>;
@@ -32,7 +35,7 @@ export interface MirrorCommands {
 /** Starts a service for commands; it ends with the test. */
 export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<MirrorCommands> {
   const service = await FakeService.start(knobs);
-  onTestFinished(() => service.close());
+  onTestFinished(() => service.close().catch(() => {}));
   const directory = join(await temporaryFolder(), 'mirrored');
   const command: MirrorCommands['command'] = (args, settings = {}) =>
     runHere(args, {
@@ -49,6 +52,7 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
   return {
     service,
     directory,
+    variables: variablesOf(service.settingsFor(directory)),
     tree: (target) => join(directory, 'mirror', target),
     run: (...args) => command(args),
     command,

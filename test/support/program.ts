@@ -31,6 +31,8 @@ export interface Running {
   readonly ended: Promise<Ended>;
   /** Waits for a matching line on standard output or error. */
   readonly prints: (pattern: RegExp) => Promise<void>;
+  /** Asks it to end by SIGTERM, and waits until it has. */
+  readonly stop: () => Promise<Ended>;
 }
 
 /** The environment of this machine without settings of this program, plus the given ones. */
@@ -83,6 +85,10 @@ export function start(
     stdout: () => stdout,
     stderr: () => stderr,
     ended,
+    stop: () => {
+      child.kill('SIGTERM');
+      return ended;
+    },
     prints: async (pattern) => {
       const seen = Promise.withResolvers<void>();
       const watch = (): void => {
@@ -99,6 +105,16 @@ export function start(
       watchers.delete(watch);
     },
   };
+}
+
+/** Starts a daemon without a schedule, and waits for its first pass. */
+export async function startDaemon(
+  settings: Readonly<Record<string, string>>,
+  args: readonly string[] = [],
+): Promise<Running> {
+  const daemon = start(['run', ...args], { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *', ...settings });
+  await daemon.prints(/"pass\.finished"/);
+  return daemon;
 }
 
 /** The last address at which a daemon listens, once it does. */

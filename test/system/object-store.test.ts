@@ -129,8 +129,7 @@ it.skipIf(missing !== '')(
     );
     await follows();
     expect(torn).toEqual([]);
-    daemon.child.kill('SIGTERM');
-    expect((await daemon.ended).exitCode).toBe(0);
+    expect((await daemon.stop()).exitCode).toBe(0);
 
     // And back again.
     const config = { env: { PATH: process.env['PATH'], RCLONE_CONFIG: join(folder, 'rclone.conf') } };

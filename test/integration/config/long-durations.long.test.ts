@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { FakeService } from '../../support/fake-service.ts';
-import { run, start, variablesOf } from '../../support/program.ts';
+import { run, startDaemon, variablesOf } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The settings that take a duration, as the manual's table names them with a default such as `10s`. */
@@ -37,10 +37,8 @@ it('mirrors and stays silent about timers with the longest value of every durati
   const synced = await run(['sync'], settings);
   expect(synced.stderr).not.toContain('Timeout');
   expect(synced.exitCode).toBe(0);
-  const daemon = start(['run'], { ...settings, WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0' });
-  await daemon.prints(/pass\.finished/);
-  daemon.child.kill('SIGTERM');
-  const ended = await daemon.ended;
+  const daemon = await startDaemon({ ...settings, WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0' });
+  const ended = await daemon.stop();
   expect(ended.stderr).not.toContain('Timeout');
   expect(ended.exitCode).toBe(0);
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-import { addressOf, start, variablesOf } from '../../support/program.ts';
+import { addressOf, startDaemon } from '../../support/program.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
@@ -94,13 +94,9 @@ describe('when the clock was two years ahead', () => {
   });
 
   it('a daemon is ready after its first pass', async () => {
-    const { command, service, directory } = await started();
+    const { command, variables } = await started();
     await ahead(() => command(['sync']));
-    const daemon = start(['run'], {
-      ...variablesOf(service.settingsFor(directory)),
-      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
-    });
-    await daemon.prints(/"pass\.finished"/);
+    const daemon = await startDaemon({ ...variables, WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0' });
     expect((await fetch(new URL('readyz', await addressOf(daemon)))).status).toBe(200);
   });
 

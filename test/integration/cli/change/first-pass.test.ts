@@ -19,8 +19,7 @@ it('during a first pass the number of targets and the queued ones are known', as
   expect(why.stdout).toContain('D/feature%2Fx is late: pending.');
   expect(why.stdout).toMatch(/pull \(never-mirrored\): queued$/m);
   expect(why.stdout).toMatch(/queued since .* to be pulled for the first time/);
-  pass.child.kill('SIGTERM');
-  await pass.ended;
+  await pass.stop();
   // Unfinished targets must still be mirrored.
   service.fault = null;
   expect((await command(['status'])).exitCode).toBe(1);

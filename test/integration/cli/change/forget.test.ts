@@ -2,38 +2,26 @@ import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../../../support/fake-service.ts';
-import { runHere, type Written } from '../../../support/in-process.ts';
+import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 import { start, variablesOf } from '../../../support/program.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
 
 const NAMES = ['Kept', 'Other', 'Old'];
 const WITHOUT_OLD = { REPOSITORIES_EXCLUDE: 'Old' };
 
-interface Mirrored {
-  readonly service: FakeService;
-  readonly directory: string;
-  readonly settings: Readonly<Record<string, string>>;
+interface Mirrored extends Pick<MirrorCommands, 'service' | 'directory' | 'variables'> {
   /** Runs a command on the mirror. */
-  readonly on: (args: readonly string[], settings?: Readonly<Record<string, string>>) => Promise<Written>;
+  readonly on: MirrorCommands['command'];
 }
 
 /** A mirror of three repositories, after its first pass. */
 async function mirrored(): Promise<Mirrored> {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
+  const { service, directory, variables, command } = await startCommands();
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
-  const directory = join(await temporaryFolder(), 'mirrored');
-  const settings = {
-    ...service.settingsFor(directory),
-    GUARD_TARGETS: 'off',
-    HTTP_LISTEN: 'off',
-  };
-  const on: Mirrored['on'] = (args, more = {}) => runHere(args, { ...settings, ...more });
+  const on: Mirrored['on'] = (args, more = {}) => command(args, { GUARD_TARGETS: 'off', ...more });
   expect((await on(['sync'])).exitCode).toBe(0);
-  return { service, directory, settings, on };
+  return { service, directory, variables, on };
 }
 
 /** Every remaining trace of a target in the mirror. */
@@ -84,9 +72,7 @@ describe('forget', () => {
 
   it('forgets a target that the service no longer has, before its retirement is due', async () => {
     const mirror = await mirrored();
-    const old = mirror.service.repositories.find(({ fullName }) => fullName === 'Old');
-    if (old === undefined) throw new Error('no repository');
-    mirror.service.removeRepository(old);
+    mirror.service.removeRepository(mirror.service.named('Old'));
     await mirror.on(['sync']);
     expect((await mirror.on(['forget', 'Old/main', '--yes'])).exitCode).toBe(0);
     expect(await tracesOf('Old/main', mirror)).toEqual([]);
@@ -112,8 +98,9 @@ describe('forget', () => {
 
   it('leaves the work to a running daemon', async () => {
     const mirror = await mirrored();
-    const { directory, settings, on } = mirror;
-    const daemon = start(['run'], variablesOf({ ...settings, ...WITHOUT_OLD, GUARD_TARGETS: '20%' }));
+    const { directory, variables, on } = mirror;
+    const guarded = variablesOf({ ...WITHOUT_OLD, GUARD_TARGETS: '20%' });
+    const daemon = start(['run'], { ...variables, ...guarded });
     // Too many targets are deselected at once, so that this one is mirrored as before.
     await daemon.prints(/"deletion\.held".*"Old\/main"/);
     await daemon.prints(/"pass\.finished"/);

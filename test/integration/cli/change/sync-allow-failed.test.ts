@@ -1,12 +1,10 @@
-import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
-
-import { FakeService } from '../../../support/fake-service.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
 import { runHere } from '../../../support/in-process.ts';
-import { start, variablesOf } from '../../../support/program.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
+import { variablesOf, startDaemon } from '../../../support/program.ts';
 
 interface Place {
   readonly service: FakeService;
@@ -15,14 +13,9 @@ interface Place {
 
 /** A service with two repositories, and a directory in which nothing is mirrored yet. */
 async function place(): Promise<Place> {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
+  const { service, directory } = await startCommands();
   for (const name of ['Good', 'Bad']) service.addRepository(name, { 'plan.xlsx': name });
-  const settings = {
-    ...service.settingsFor(join(await temporaryFolder(), 'mirrored')),
-    HTTP_LISTEN: 'off',
-  };
-  return { service, settings };
+  return { service, settings: { ...service.settingsFor(directory), HTTP_LISTEN: 'off' } };
 }
 
 /** Makes the service answer a request for the contents of one repository with a fault. */
@@ -30,7 +23,7 @@ function failBad(
   service: FakeService,
   fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>,
 ): void {
-  const bad = service.repositories.find(({ fullName }) => fullName === 'Bad')?.id ?? '';
+  const { id: bad } = service.named('Bad');
   service.fault = (path) =>
     path.includes('/contents') && (path.includes(bad) || path.includes('/Bad/')) ? fault : null;
 }
@@ -88,8 +81,7 @@ describe('sync --allow-failed', () => {
     expect(allowed.exitCode).toBe(0);
     expect(allowed.stderr).toContain('1 held');
 
-    const daemon = start(['run'], variablesOf(settings));
-    await daemon.prints(/"pass\.finished"/);
+    await startDaemon(variablesOf(settings));
     const beside = await runHere(['sync', '--allow-failed'], { DIRECTORY: settings['DIRECTORY'] ?? '' });
     expect(beside).toMatchObject({
       exitCode: 0,

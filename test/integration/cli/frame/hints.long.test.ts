@@ -1,13 +1,12 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../../../support/fake-service.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { start, variablesOf } from '../../../support/program.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** A command that another command named, and the place. */
 interface Hint {
@@ -17,14 +16,12 @@ interface Hint {
 
 /** A mirror in which a deletion is held, one target is quarantined, one drifted, and one was retired. */
 async function troubledMirror(): Promise<Record<string, string>> {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close().catch(() => {}));
+  const { service, directory } = await startCommands();
   const names = Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]);
   const held = service.addRepository('Held', Object.fromEntries(names) as Record<string, string>);
   const quarantined = service.addRepository('Quarantined', { 'b.xlsx': 'b' });
   const gone = service.addRepository('Gone', { 'c.xlsx': 'c' });
   service.addRepository('Drifted', { 'd.xlsx': 'd' });
-  const directory = join(await temporaryFolder(), 'mirrored');
   const settings = {
     ...service.settingsFor(directory),
     SCHEDULE: '0 0 1 1 *',

@@ -155,8 +155,7 @@ describe('a running service', () => {
     const [, apiToken = ''] = /apiToken: (\S+)/.exec(serving.stderr()) ?? [];
     expect(await ask('/repos', { 'x-api-key': apiKey })).toBe(200);
     expect(await ask('/v1/workbooks', { authorization: apiToken })).toBe(200);
-    serving.child.kill('SIGTERM');
-    await serving.ended;
+    await serving.stop();
     await create('token');
     const next = await serve();
     expect(next.serving.stderr()).toMatch(/apiKey: /);
