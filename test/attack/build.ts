@@ -1,25 +1,14 @@
-import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, globSync } from 'node:fs';
-import { copyFile, mkdir, readFile, rename, rm } from 'node:fs/promises';
+import { copyFile, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+
+import { build } from '../support/built.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
 /** Where programs are compiled to: below `node_modules`, so that their imports resolve. */
 const COMPILED = join(ROOT, 'node_modules/.cache');
-
-/** Compiles the program into a folder: thousands of runs start it, and it starts faster so. @returns its main file */
-async function compileProgram(folder: string): Promise<string> {
-  await mkdir(folder, { recursive: true });
-  await copyFile(join(ROOT, 'package.json'), join(folder, 'package.json'));
-  const main = join(folder, 'dist/main.js');
-  const { stderr } = spawnSync(process.execPath, [join(ROOT, '.ci/build.ts'), join(folder, 'dist')], {
-    encoding: 'utf8',
-  });
-  if (!existsSync(main)) throw new Error(`the program cannot be built:\n${stderr}`);
-  return main;
-}
 
 /** A compiled program, and what tells it from others. */
 export interface Build {
@@ -34,7 +23,9 @@ export async function compileOnce(): Promise<Build> {
   const folder = join(COMPILED, `workbook-mirror-attack-${digest}`);
   if (!existsSync(folder)) {
     const made = `${folder}-${process.pid}`;
-    await compileProgram(made);
+    // Thousands of runs start it, and it starts faster so.
+    build(join(made, 'dist'));
+    await copyFile(join(ROOT, 'package.json'), join(made, 'package.json'));
     await rename(made, folder).catch(() => rm(made, { recursive: true, force: true }));
   }
   return { main: join(folder, 'dist/main.js'), digest };

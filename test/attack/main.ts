@@ -17,22 +17,18 @@ const USAGE = `Usage: npm run test:attack -- [options]
 
   --minutes N       begins no point after so many minutes (default: goes on until all are tried)
   --only BEGIN      scenarios alone that begin so, as errors/mixed/; may be given several times
-  --with TEXT       points alone whose names contain this, as thread or EIO
   --again           also tries points again that were violated when they were last tried
   --point ID        tries one point, and says all that is found
   --figures         tries nothing: what was tried of this build, and what is left
-  --journal FOLDER  where it is kept what was tried (default: .tmp/attack/BUILD)
 
 test/attack/README.md says what the points are.`;
 
 const FLAGS = {
   minutes: { type: 'string', default: 'Infinity' },
   only: { type: 'string', multiple: true },
-  with: { type: 'string', default: '' },
   point: { type: 'string' },
   again: { type: 'boolean', default: false },
   figures: { type: 'boolean', default: false },
-  journal: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const;
 
@@ -101,9 +97,7 @@ async function tryOne(id: string): Promise<number> {
 }
 
 async function tryAll(): Promise<number> {
-  const journal = new Journal(
-    options.journal ?? join(import.meta.dirname, '../../.tmp/attack', build.digest),
-  );
+  const journal = new Journal(join(import.meta.dirname, '../../.tmp/attack', build.digest));
   for (const unit of options.figures ? [] : shuffled(units, Math.random)) {
     if (isOver()) break;
     try {
@@ -127,7 +121,6 @@ function countUntried({ begin }: Unit, journal: Journal, error: unknown): void {
 async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<void> {
   const known = journal.names(begin);
   const isLeft = (name: string): boolean => {
-    if (!name.includes(options.with)) return false;
     const result = journal.result(`${begin}${name}`);
     return result === undefined || (options.again && result.violations.length > 0);
   };

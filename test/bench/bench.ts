@@ -1,7 +1,8 @@
-import { spawnSync } from 'node:child_process';
+import { cpSync, symlinkSync } from 'node:fs';
 import { mkdir, mkdtemp, readdir, rm, stat, statfs, truncate, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
+import { build } from '../support/built.ts';
 import type { BenchFile, DataSet } from './data.ts';
 import { type BenchService, startService } from './service.ts';
 
@@ -73,12 +74,9 @@ export class Bench {
 
 /** Compiles the sources as `npm run build` does. @returns its main.js */
 function compiledIn(folder: string): string {
-  const script = 'node .ci/build.ts "$1/dist" && cp package.json "$1/" && ln -s "$PWD/node_modules" "$1/"';
-  const { status, stderr } = spawnSync('sh', ['-c', script, 'compile', folder], {
-    cwd: ROOT,
-    encoding: 'utf8',
-  });
-  if (status !== 0) throw new Error(`the program cannot be compiled:\n${stderr}`);
+  build(join(folder, 'dist'));
+  cpSync(join(ROOT, 'package.json'), join(folder, 'package.json'));
+  symlinkSync(join(ROOT, 'node_modules'), join(folder, 'node_modules'));
   return join(folder, 'dist/main.js');
 }
 

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process';
-import { writeFile } from 'node:fs/promises';
 import { cpus, release, totalmem } from 'node:os';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
@@ -10,10 +9,10 @@ import { broken, soak } from './scenarios/faults.ts';
 import { firstMirror } from './scenarios/first-mirror.ts';
 import { change, publish } from './scenarios/changes.ts';
 import { idle, start } from './scenarios/rest.ts';
-import { formatTable, type Table } from './table.ts';
+import { formatTable } from './table.ts';
 
 /**
- * Measures the compiled program beside its alternatives, and prints a table for each scenario.
+ * Measures the compiled program beside its alternatives, and prints a table in Markdown for each scenario.
  * Exit codes: 0 measured, 1 a contender failed, 2 usage.
  */
 
@@ -29,8 +28,6 @@ const USAGE = `Usage: npm run bench -- [options]
   --large           also the rows that take many minutes
   --dir FOLDER      where mirrors are made and removed again (default: below node_modules)
   --program FILE    measures this compiled main.js instead of these sources
-  --json FILE       also writes every sample to a file
-  --markdown        prints the tables as Markdown
 
 Missing tools (Debian: libarchive-tools jq rclone rsync unzip curl git) are named, and their contenders left out.`;
 
@@ -66,8 +63,6 @@ function readOptions() {
         large: { type: 'boolean', default: false },
         dir: { type: 'string', default: join(import.meta.dirname, '../../node_modules/.bench') },
         program: { type: 'string' },
-        json: { type: 'string' },
-        markdown: { type: 'boolean', default: false },
         help: { type: 'boolean', short: 'h', default: false },
       },
     }).values;
@@ -97,16 +92,10 @@ try {
   const machine = describeMachine(bench.options.parent);
   const missing = missingOf(Object.keys(PACKAGES) as Tool[]).map((tool) => PACKAGES[tool]);
   process.stdout.write(`Measured on: ${machine}. Missing packages: ${missing.join(', ') || 'none'}.\n\n`);
-  const tables: Table[] = [];
   for (const [name, run] of Object.entries(SCENARIOS)) {
     if (only.length === 0 ? name === EXTRA : !only.includes(name)) continue;
     try {
-      for await (const table of run(bench)) {
-        process.stdout.write(`${formatTable(table, values.markdown)}\n\n`);
-        tables.push(table);
-        if (values.json !== undefined)
-          await writeFile(values.json, JSON.stringify({ machine, tables }, null, 2));
-      }
+      for await (const table of run(bench)) process.stdout.write(`${formatTable(table)}\n\n`);
     } catch (error) {
       if (!(error instanceof ContenderError)) throw error;
       process.stderr.write(`error: ${name}: ${error.message}\n`);

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
-import { cleanEnvironment } from '../support/program.ts';
+import { cleanEnvironment, variablesOf } from '../support/program.ts';
 import type { Bench } from './bench.ts';
 import { ContenderError, measure, type Sample } from './measure.ts';
 import type { BenchService } from './service.ts';
@@ -19,15 +19,9 @@ export interface Place {
 
 /** An environment with only the required and the given settings. */
 function environmentOf({ service, directory }: Place, variables: Variables): Record<string, string> {
-  const settings = {
-    SERVICE_BASE_URL: service.baseUrl,
-    SERVICE_API_KEY: API_KEY,
-    SERVICE_API_TOKEN: API_TOKEN,
-    DIRECTORY: directory,
-    ...variables,
-  };
-  const named = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
-  return cleanEnvironment(Object.fromEntries(named)) as Record<string, string>;
+  const keys = { SERVICE_API_KEY: API_KEY, SERVICE_API_TOKEN: API_TOKEN };
+  const settings = { SERVICE_BASE_URL: service.baseUrl, ...keys, DIRECTORY: directory, ...variables };
+  return cleanEnvironment(variablesOf(settings)) as Record<string, string>;
 }
 
 /** Runs a command of the compiled program. */

@@ -93,29 +93,22 @@ function columnsOf({ rows, base = OURS }: Table): Column[] {
   return columns.filter(({ cell }, index) => index === 0 || rows.some((row) => cell(row) !== ''));
 }
 
-/** A table for a terminal or in Markdown. */
-export function formatTable(table: Table, isMarkdown: boolean): string {
+/** A table in Markdown. */
+export function formatTable(table: Table): string {
   const columns = columnsOf(table);
-  const escaped = (text: string): string => (isMarkdown ? text.replaceAll('|', String.raw`\|`) : text);
   const cells = [
     columns.map(({ heading }) => heading),
-    ...table.rows.map((row) => columns.map(({ cell }) => escaped(cell(row)))),
+    ...table.rows.map((row) => columns.map(({ cell }) => cell(row).replaceAll('|', String.raw`\|`))),
   ];
   const widths = columns.map((_, index) => Math.max(...cells.map((line) => line[index]?.length ?? 0)));
-  const isText = (index: number): boolean => index === 0;
-  const lines = cells.map((line) =>
+  // Only the names of contenders are texts.
+  const [heading = [], ...rows] = cells.map((line) =>
     line.map((cell, index) =>
-      isText(index) ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0),
+      index === 0 ? cell.padEnd(widths[index] ?? 0) : cell.padStart(widths[index] ?? 0),
     ),
   );
-  const notes = (table.notes ?? []).map((note) => (isMarkdown ? `- ${note}` : `  ${note}`));
-  if (!isMarkdown) {
-    return [table.title, ...lines.map((line) => `  ${line.join('  ').trimEnd()}`), ...notes].join('\n');
-  }
-  const rule = widths.map((width, index) =>
-    isText(index) ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`,
-  );
-  const [heading = [], ...rows] = lines;
+  const rule = widths.map((width, index) => (index === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`));
   const body = [heading, rule, ...rows].map((line) => `| ${line.join(' | ')} |`);
+  const notes = (table.notes ?? []).map((note) => `- ${note}`);
   return [`**${table.title}**`, '', ...body, ...(notes.length === 0 ? [] : ['', ...notes])].join('\n');
 }

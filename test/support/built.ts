@@ -16,7 +16,12 @@ export function setup(): void {
   const isCurrent = globSync(SOURCES, { cwd: ROOT }).every(
     (path) => statSync(join(ROOT, path)).mtimeMs <= builtAtMs,
   );
-  if (isCurrent) return;
-  const { status, stderr } = spawnSync(process.execPath, [join(ROOT, '.ci/build.ts')], { encoding: 'utf8' });
+  if (!isCurrent) build();
+}
+
+/** Builds the program. @param folder in place of `dist` @throws Error if the build fails */
+export function build(...folder: readonly [] | readonly [string]): void {
+  const args = [join(ROOT, '.ci/build.ts'), ...folder];
+  const { status, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' });
   if (status !== 0) throw new Error(`The program cannot be built:\n${stderr}`);
 }
