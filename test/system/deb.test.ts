@@ -7,7 +7,7 @@ import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import { hasProgram } from '../support/program.ts';
-import { bootMachineWith, type Machine, whyNoMachine } from './machine.ts';
+import { bootMachineWith, type Machine, STALLING_PROXY, whyNoMachine } from './machine.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const UNIT = 'workbook-mirror';
@@ -18,22 +18,6 @@ const SETTINGS = `service:
   baseUrl: http://127.0.0.1:9401/api
 directory: /var/lib/workbook-mirror
 schedule: "0 0 1 1 *"
-`;
-
-/** A proxy of the service. While the file /run/stalling exists, contents never end. */
-const STALLING_PROXY = `
-import { existsSync } from 'node:fs';
-import { createServer, request } from 'node:http';
-createServer((incoming, outgoing) => {
-  const { method, url, headers } = incoming;
-  const asked = request({ host: '127.0.0.1', port: 9400, method, path: url, headers }, (answer) => {
-    outgoing.writeHead(answer.statusCode, answer.headers);
-    if (!url.includes('/contents') || !existsSync('/run/stalling')) return void answer.pipe(outgoing);
-    console.log('stalling');
-    answer.once('data', (bytes) => outgoing.write(bytes.subarray(0, 64)));
-  });
-  incoming.pipe(asked);
-}).listen(9401, '127.0.0.1');
 `;
 
 const missing = hasProgram('dpkg-deb') ? undefined : 'a Debian package needs dpkg-deb';
@@ -119,8 +103,7 @@ describe.skipIf(noMachine !== undefined)(
         ...args,
       );
     const install = (path: string): string => apt('install', `/opt/${basename(path)}`);
-    const journal = (unit = UNIT): string =>
-      machine.run('journalctl', '--no-pager', '--output=cat', `--unit=${unit}`).stdout;
+    const journal = (unit = UNIT): string => machine.journal(unit);
     const exists = (path: string): boolean => machine.run('test', '-e', path).exitCode === 0;
     const workbooks = (): string => machine.run('find', MIRROR, '-name', '*.xlsx').stdout;
 
@@ -146,19 +129,9 @@ describe.skipIf(noMachine !== undefined)(
       for (const kind of ['key', 'token'])
         await machine.write(`/etc/credstore/workbook-mirror.service-api-${kind}`, `the-${kind}`);
       await machine.write('/usr/local/bin/stalling-proxy.mjs', STALLING_PROXY);
-      const start = (unit: string, ...argv: readonly string[]): string =>
-        machine.demand(
-          'systemd-run',
-          `--unit=${unit}`,
-          '--setenv=WORKBOOK_MIRROR_SERVE_API_KEY=the-key',
-          '--setenv=WORKBOOK_MIRROR_SERVE_API_TOKEN=the-token',
-          ...argv,
-        );
-      start('embedded', 'workbook-mirror', 'serve', '--serve-directory=/var/lib/embedded', '--samples');
-      start('proxy', '/usr/lib/workbook-mirror/bin/node', '/usr/local/bin/stalling-proxy.mjs');
-      await machine.until('the embedded service', () =>
-        journal('embedded').includes('http://127.0.0.1:9400'),
-      );
+      await machine.serve('embedded', { key: 'the-key', token: 'the-token' });
+      const proxy = ['/usr/lib/workbook-mirror/bin/node', '/usr/local/bin/stalling-proxy.mjs'];
+      machine.demand('systemd-run', '--unit=proxy', ...proxy);
       machine.demand('systemctl', 'enable', '--now', UNIT);
       await machine.until('the first pass', () => journal().includes('pass.finished'));
       expect(workbooks()).not.toBe('');

@@ -28,6 +28,16 @@ export interface Machine {
   readonly write: (path: string, text: string) => Promise<void>;
   /** Waits for a condition; fails with the journal if it does not come true. */
   readonly until: (what: string, holds: () => boolean) => Promise<void>;
+  /** Starts a service with samples in a unit, and waits for it. */
+  readonly serve: (
+    unit: string,
+    keys: { readonly key: string; readonly token: string },
+    port?: number,
+  ) => Promise<void>;
+  /** The journal of a unit. */
+  readonly journal: (unit: string, ...options: readonly string[]) => string;
+  /** Has systemd check the file of a unit, or its name; it must have nothing to say. */
+  readonly verifyUnit: (unit: string) => void;
   /** A property of a unit from `systemctl show`. */
   readonly property: (unit: string, name: string) => string;
   readonly close: () => Promise<void>;
@@ -40,6 +50,22 @@ export function whyNoMachine(): string | undefined {
   const missing = ['systemd-nspawn', 'nsenter', 'mount', 'git'].filter((name) => !hasProgram(name));
   return missing.length === 0 ? undefined : `booting a machine needs ${missing.join(', ')}`;
 }
+
+/** A proxy of the service on port 9401. While the file /run/stalling exists, contents never end. */
+export const STALLING_PROXY = `
+import { existsSync } from 'node:fs';
+import { createServer, request } from 'node:http';
+createServer((incoming, outgoing) => {
+  const { method, url, headers } = incoming;
+  const asked = request({ host: '127.0.0.1', port: 9400, method, path: url, headers }, (answer) => {
+    outgoing.writeHead(answer.statusCode, answer.headers);
+    if (!url.includes('/contents') || !existsSync('/run/stalling')) return void answer.pipe(outgoing);
+    console.log('stalling');
+    answer.once('data', (bytes) => outgoing.write(bytes.subarray(0, 64)));
+  });
+  incoming.pipe(asked);
+}).listen(9401, '127.0.0.1');
+`;
 
 const WAIT_MS = 180_000;
 const LOOK_EVERY_MS = 100;
@@ -158,19 +184,33 @@ function machineOf(root: string, container: ChildProcess, close: () => Promise<v
     const journal = run('journalctl', '--no-pager', '--lines=40').stdout;
     throw new Error(`${argv.join(' ')} ended with ${exitCode}:\n${stdout}${stderr}\n${journal}`);
   };
+  const journal: Machine['journal'] = (unit, ...options) =>
+    run('journalctl', '--no-pager', '--output=cat', `--unit=${unit}`, ...options).stdout;
+  const until: Machine['until'] = async (what, holds) => {
+    for (const end = Date.now() + WAIT_MS; !holds(); await sleep(LOOK_EVERY_MS)) {
+      if (Date.now() < end) continue;
+      throw new Error(`waited in vain for ${what}:\n${run('journalctl', '--no-pager', '--lines=60').stdout}`);
+    }
+  };
   return {
     run,
     demand,
+    until,
+    journal,
+    serve: async (unit, { key, token }, port = 9400) => {
+      const keys = [`API_KEY=${key}`, `API_TOKEN=${token}`];
+      const variables = keys.map((each) => `--setenv=WORKBOOK_MIRROR_SERVE_${each}`);
+      const options = [`--serve-directory=/var/lib/${unit}`, `--serve-listen=127.0.0.1:${port}`, '--samples'];
+      demand('systemd-run', `--unit=${unit}`, ...variables, 'workbook-mirror', 'serve', ...options);
+      await until(`the service of ${unit}`, () => journal(unit).includes(`http://127.0.0.1:${port}`));
+    },
+    verifyUnit: (unit) => {
+      const { exitCode, stdout, stderr } = run('systemd-analyze', 'verify', '--man=no', unit);
+      if (exitCode !== 0 || stdout + stderr !== '') throw new Error(`${unit}: ${stdout}${stderr}`);
+    },
     write: async (path, text) => {
       await mkdir(join(root, dirname(path)), { recursive: true });
       await writeFile(join(root, path), text);
-    },
-    until: async (what, holds) => {
-      for (const end = Date.now() + WAIT_MS; !holds(); await sleep(LOOK_EVERY_MS)) {
-        if (Date.now() < end) continue;
-        const journal = run('journalctl', '--no-pager', '--lines=60').stdout;
-        throw new Error(`waited in vain for ${what}:\n${journal}`);
-      }
     },
     property: (unit, name) => demand('systemctl', 'show', '--value', `--property=${name}`, unit).trim(),
     close,

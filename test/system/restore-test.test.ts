@@ -50,12 +50,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
   });
 
   const makeMirror = async (): Promise<void> => {
-    const keys = ['--setenv=WORKBOOK_MIRROR_SERVE_API_KEY=key', '--setenv=WORKBOOK_MIRROR_SERVE_API_TOKEN=t'];
-    const serve = ['/usr/local/bin/workbook-mirror', 'serve', '--serve-directory=/var/lib/embedded'];
-    machine.demand('systemd-run', '--unit=embedded', ...keys, ...serve, '--samples');
-    await machine.until('the embedded service', () =>
-      machine.run('journalctl', '--unit=embedded').stdout.includes('http://127.0.0.1:9400'),
-    );
+    await machine.serve('embedded', { key: 'key', token: 't' });
     const settings = 'service:\n  baseUrl: http://127.0.0.1:9400/api\n  apiKey: key\n  apiToken: t\n';
     await machine.write('/etc/workbook-mirror/config.yaml', `${settings}directory: ${DIRECTORY}\n`);
     machine.demand(
@@ -81,20 +76,17 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     const since = machine.demand('date', '+%s.%N').trim();
     machine.run('systemctl', 'reset-failed', UNIT);
     machine.run('systemctl', 'start', UNIT);
-    const said = machine.demand('journalctl', `--unit=${UNIT}`, `--since=@${since}`, '--output=cat');
+    const said = machine.journal(UNIT, `--since=@${since}`);
     // The restored files are removed in any case.
     expect(machine.demand('ls', '/var/cache/workbook-mirror-restore-test')).toBe('');
     return `${machine.property(UNIT, 'Result')}\n${said}`;
   };
-  const alarms = (): string => machine.demand('journalctl', '--unit=alarm', '--output=cat');
-  const told = (): string =>
-    machine.demand('journalctl', `--unit=mail-to-root@${UNIT}.service`, '--output=cat');
+  const alarms = (): string => machine.journal('alarm');
+  const told = (): string => machine.journal(`mail-to-root@${UNIT}.service`);
 
   it('has no complaints, and is well confined', () => {
-    for (const name of [UNIT, UNIT.replace('.service', '.timer')]) {
-      const outcome = machine.run('systemd-analyze', 'verify', '--man=no', `/etc/systemd/system/${name}`);
-      expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
-    }
+    for (const name of [UNIT, UNIT.replace('.service', '.timer')])
+      machine.verifyUnit(`/etc/systemd/system/${name}`);
     const path = join(import.meta.dirname, '../../systemd', UNIT);
     const args = ['security', '--offline=true', '--threshold=20', '--no-pager', path];
     const { status, stdout } = spawnSync('systemd-analyze', args, { encoding: 'utf8' });

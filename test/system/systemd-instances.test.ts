@@ -32,7 +32,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
           `/etc/credstore/workbook-mirror@${name}.service-api-${kind}`,
           `${kind}-of-${name}`,
         );
-      await serve(name, port);
+      await machine.serve(`embedded-${name}`, { key: `key-of-${name}`, token: `token-of-${name}` }, port);
       machine.demand(
         'sed',
         '-i',
@@ -50,22 +50,6 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     await machine.close();
   });
 
-  const serve = async (name: string, port: number): Promise<void> => {
-    machine.demand(
-      'systemd-run',
-      `--unit=embedded-${name}`,
-      `--setenv=WORKBOOK_MIRROR_SERVE_API_KEY=key-of-${name}`,
-      `--setenv=WORKBOOK_MIRROR_SERVE_API_TOKEN=token-of-${name}`,
-      '/usr/local/bin/workbook-mirror',
-      'serve',
-      `--serve-directory=/var/lib/embedded-${name}`,
-      `--serve-listen=127.0.0.1:${port}`,
-      '--samples',
-    );
-    await machine.until(`the service of ${name}`, () =>
-      machine.run('journalctl', `--unit=embedded-${name}`).stdout.includes(`http://127.0.0.1:${port}`),
-    );
-  };
   const settingsOf = (name: string): string => `/etc/workbook-mirror/${name}.yaml`;
   const unitOf = (name: string): string => `workbook-mirror@${name}.service`;
   const directoryOf = (name: string): string => `/var/lib/workbook-mirror-${name}`;
@@ -84,10 +68,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
 
   it.each(['workbook-mirror@eu.service', 'workbook-mirror-sync@eu.service', 'workbook-mirror-sync@eu.timer'])(
     'have nothing to complain of in %s',
-    (name) => {
-      const outcome = machine.run('systemd-analyze', 'verify', '--man=no', name);
-      expect(outcome).toEqual({ exitCode: 0, stdout: '', stderr: '' });
-    },
+    (name) => machine.verifyUnit(name),
   );
 
   it('work at the same time, each with its own data', () => {
