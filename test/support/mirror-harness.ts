@@ -17,7 +17,7 @@ import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { directorySettings, mirrorSettings } from './settings.ts';
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, type FakeRepository, FakeService } from './fake-service.ts';
 
 /**
  * Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away.
@@ -307,6 +307,19 @@ export async function startPair(
   const mirror = await MirrorHarness.open(service, settings);
   onTestFinished(() => mirror.close());
   return { service, mirror };
+}
+
+/** A pair whose mirror holds one repository. */
+export async function startMirrored(
+  name: string,
+  files: Readonly<Record<string, string>>,
+  settings: HarnessSettings = {},
+  knobs: Partial<FakeKnobs> = {},
+): Promise<{ service: FakeService; mirror: MirrorHarness; repository: FakeRepository }> {
+  const { service, mirror } = await startPair(knobs, settings);
+  const repository = service.addRepository(name, files);
+  await mirror.pass();
+  return { service, mirror, repository };
 }
 
 /** The notes of trees that differ from their manifests, by path. */

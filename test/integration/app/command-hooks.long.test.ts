@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { noteForRepair } from '../../../src/app/drift-notes.ts';
-import { driftNotesOf, startPair } from '../../support/mirror-harness.ts';
+import {
+  driftNotesOf,
+  type HarnessSettings,
+  startMirrored,
+  startPair,
+} from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** A script in a folder of its own, which it can write to as "$LOG". */
@@ -18,6 +23,16 @@ async function scriptOf(body: string): Promise<{ command: string; seen: () => Pr
   };
 }
 
+/** A mirror of Plan, whose next version is up to the command. */
+async function hooked(body: string, settings: HarnessSettings = {}) {
+  const { command } = await scriptOf(body);
+  const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, ...settings });
+  const repository = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
+  await mirror.pass();
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  return { service, mirror, repository };
+}
+
 describe.each(['auto', 'exchange', 'rename'])(
   'the command before publishing, with publish: %s',
   (publish) => {
@@ -26,15 +41,19 @@ describe.each(['auto', 'exchange', 'rename'])(
         '{ find . -type f | sort; cat sub/b.xlsx; cat; ls "$MIRROR_TREE" 2>&1; cat "$MIRROR_TREE/a.xlsx"; } > $LOG 2>&1; true',
       );
       const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
-      const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'sub/b.xlsx': 'b1\n', 'c.xlsx': 'c1' });
+      const repository = service.addRepository('Plan', {
+        'a.xlsx': 'a1',
+        'sub/b.xlsx': 'b1\n',
+        'c.xlsx': 'c1',
+      });
       await mirror.pass();
       expect(await seen()).toMatch(
         /^\.\/a\.xlsx\n\.\/c\.xlsx\n\.\/sub\/b\.xlsx\nb1\n\{"change":"added","path":"a\.xlsx"/,
       );
       expect(await seen()).toMatch(/No such file/);
-      service.write(plan, 'main', 'a.xlsx', 'a2');
-      service.write(plan, 'main', 'd.xlsx', 'd1');
-      service.remove(plan, 'main', 'c.xlsx');
+      service.write(repository, 'main', 'a.xlsx', 'a2');
+      service.write(repository, 'main', 'd.xlsx', 'd1');
+      service.remove(repository, 'main', 'c.xlsx');
       await mirror.pass();
       const lines = (await seen()).split('\n');
       expect(lines.slice(0, 4)).toEqual(['./a.xlsx', './d.xlsx', './sub/b.xlsx', 'b1']);
@@ -51,12 +70,12 @@ describe.each(['auto', 'exchange', 'rename'])(
     it('refuses a version, which is not tried again before it changes; what is published stays', async () => {
       const { command } = await scriptOf('if grep -q bad a.xlsx; then echo "a is bad" >&2; exit 9; fi');
       const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
-      const plan = service.addRepository('Plan', { 'a.xlsx': 'good', 'b.xlsx': 'b1' });
+      const repository = service.addRepository('Plan', { 'a.xlsx': 'good', 'b.xlsx': 'b1' });
       await mirror.pass();
       const before = service.expectedTrees();
       const stamps = await mirror.stamps();
-      service.write(plan, 'main', 'a.xlsx', 'bad');
-      service.write(plan, 'main', 'b.xlsx', 'b2');
+      service.write(repository, 'main', 'a.xlsx', 'bad');
+      service.write(repository, 'main', 'b.xlsx', 'b2');
       const results = await mirror.results();
       expect(results).toMatchObject({
         'Plan/main': { outcome: 'failed', code: 'publish.refused', errorAction: 'quarantine' },
@@ -71,7 +90,7 @@ describe.each(['auto', 'exchange', 'rename'])(
         'Plan/main': { action: 'hold', reason: 'quarantined' },
       });
       expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
-      service.write(plan, 'main', 'a.xlsx', 'good again');
+      service.write(repository, 'main', 'a.xlsx', 'good again');
       expect((await mirror.pass()).exitCode).toBe(0);
       await mirror.expectExact();
     });
@@ -120,11 +139,8 @@ describe('the command before publishing', () => {
     ['replaces a new one by one of its size and time', 'printf x2 > x; touch -r a.xlsx x; mv x a.xlsx'],
     ['replaces one that stays in this way', 'printf x1 > x; touch -r b.xlsx x; mv x b.xlsx'],
   ])('that %s publishes nothing, and the mirror is put right', async (_case, body) => {
-    const { command } = await scriptOf(`if grep -q a2 a.xlsx; then ${body}; fi`);
-    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: 'exchange' });
-    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
-    await mirror.pass();
-    service.write(plan, 'main', 'a.xlsx', 'a2');
+    const script = `if grep -q a2 a.xlsx; then ${body}; fi`;
+    const { mirror } = await hooked(script, { PUBLISH: 'exchange' });
     expect(await mirror.results()).toMatchObject({
       'Plan/main': { outcome: 'failed', code: 'hook.failed' },
     });
@@ -138,41 +154,36 @@ describe('the command before publishing', () => {
     ['refuses', 'exit 1', 'publish.refused'],
     ['fails', 'kill -KILL $$', 'hook.failed'],
   ])('that %s and wrote to a published file has that put right', async (_case, ending, code) => {
-    const { command } = await scriptOf(`if grep -q a2 a.xlsx; then echo xxxxxx >> b.xlsx; ${ending}; fi`);
-    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
-    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
-    await mirror.pass();
-    service.write(plan, 'main', 'a.xlsx', 'a2');
+    const { service, mirror, repository } = await hooked(
+      `if grep -q a2 a.xlsx; then echo xxxxxx >> b.xlsx; ${ending}; fi`,
+    );
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code } });
-    service.write(plan, 'main', 'a.xlsx', 'a3');
+    service.write(repository, 'main', 'a.xlsx', 'a3');
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
   });
 
   it('that refuses a state and wrote only beside it leaves the published tree in order', async () => {
-    const { command } = await scriptOf('if grep -q a2 a.xlsx; then mkdir __pycache__; fi');
-    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
-    const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
-    await mirror.pass();
-    service.write(plan, 'main', 'a.xlsx', 'a2');
+    const { mirror } = await hooked('if grep -q a2 a.xlsx; then mkdir __pycache__; fi');
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'hook.failed' } });
     expect((await driftNotesOf(mirror)).size).toBe(0);
   });
 
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
-    const { command } = await scriptOf('echo $$ > $LOG; sleep 60');
+    const { command, seen } = await scriptOf('echo $$ > $LOG; sleep 60');
     const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
-    const error = await mirror.failure({ signal: AbortSignal.timeout(700) });
-    expect(error.code).toBe('pass.abandoned');
+    const abandoned = new AbortController();
+    const failure = mirror.failure({ signal: abandoned.signal });
+    await expect.poll(seen).not.toBe('');
+    abandoned.abort();
+    expect((await failure).code).toBe('pass.abandoned');
     expect(await readdir(join(mirror.directory, '.workbook-mirror', 'staging'))).toEqual([]);
   });
 
   it('is not asked about what it let through already', async () => {
     const { command, seen } = await scriptOf('echo asked >> $LOG');
-    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
-    service.addRepository('Plan', { 'a.xlsx': 'a1' });
-    await mirror.pass();
+    const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a1' }, { HOOKS_BEFORE_PUBLISH: command });
     await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');
     await noteForRepair(mirror.context, 'Plan/main', [], Date.now());
     await mirror.pass();

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { noteForRepair, noteRestored } from '../../../src/app/drift-notes.ts';
 import { knownDirectoryId } from '../../../src/mirror/store/directory.ts';
-import { driftNotesOf, startPair } from '../../support/mirror-harness.ts';
+import { driftNotesOf, startMirrored, startPair } from '../../support/mirror-harness.ts';
 
 it('are found by the paths of their trees, also of two branches that differ in case alone', async () => {
   const { service, mirror } = await startPair();
@@ -17,9 +17,7 @@ it('are found by the paths of their trees, also of two branches that differ in c
 });
 
 it('of a restored directory are looked for again where they could not be saved', async () => {
-  const { service, mirror } = await startPair();
-  service.addRepository('Plan', { 'a.xlsx': 'a' });
-  await mirror.pass();
+  const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
   const file = join(mirror.directory, 'mirror/Plan/main/a.xlsx');
   await rm(file);
   await writeFile(file, 'of another moment');

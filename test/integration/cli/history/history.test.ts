@@ -38,15 +38,25 @@ async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string,
   );
 }
 
+/** A mirror that has retired Gone, and kept another repository. */
+async function retired(files: Readonly<Record<string, string>> = { 'plan.xlsx': 'one' }) {
+  const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+  const gone = service.addRepository('Gone', files);
+  const kept = service.addRepository('Kept', { 'plan.xlsx': 'x' });
+  await mirror.pass();
+  const published = await mirror.stamps();
+  service.removeRepository(gone);
+  await mirror.pass();
+  const restored = (): Promise<unknown> =>
+    mirror.whileClosed(() =>
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
+    );
+  return { service, mirror, gone, kept, published, restored };
+}
+
 describe('trees deleted from the service', () => {
   it('are listed, restored into a folder next to the daemon, and pruned when their time is over', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one', 'notes/a.txt': 'two' });
-    service.addRepository('Kept', { 'plan.xlsx': 'x' });
-    await mirror.pass();
-    const times = await lstat(join(mirror.directory, 'mirror/Gone/main/plan.xlsx'));
-    service.removeRepository(gone);
-    await mirror.pass();
+    const { mirror, published } = await retired({ 'plan.xlsx': 'one', 'notes/a.txt': 'two' });
     const [entry] = await listHistory(mirror.diskSettings, 'Gone/main');
     expect(entry).toMatchObject({ target: 'Gone/main', kind: 'retired', files: 2, sizeBytes: 6 });
     expect(String(describeHistory(entry === undefined ? [] : [entry]))).toContain('Gone/main  retired');
@@ -55,7 +65,8 @@ describe('trees deleted from the service', () => {
     const request = { target: 'mirror/Gone/main/', atMs: null, to };
     expect(await restoreHistory(mirror.diskSettings, request)).toMatchObject({ files: 2, folder: to });
     expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
-    expect((await lstat(join(to, 'plan.xlsx'))).mtimeMs).toBe(times.mtimeMs);
+    const { mtimeMs } = await lstat(join(to, 'plan.xlsx'));
+    expect(published['Gone/main/plan.xlsx']?.split(' ')).toContain(String(mtimeMs));
     await expect(restoreHistory(mirror.diskSettings, request)).rejects.toMatchObject({
       code: 'history.occupied',
     });
@@ -83,15 +94,8 @@ describe('trees deleted from the service', () => {
   });
 
   it('return into the mirror with one command, and stay until the service has them or an approval', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
-    service.addRepository('Kept', { 'plan.xlsx': 'x' });
-    await mirror.pass();
-    service.removeRepository(gone);
-    await mirror.pass();
-    await mirror.whileClosed(() =>
-      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
-    );
+    const { mirror, restored } = await retired();
+    await restored();
     expect((await mirror.tree('Gone/main')).get('plan.xlsx')?.toString()).toBe('one');
     expect((await mirror.pass()).exitCode).toBe(1);
     await mirror.pass();
@@ -103,15 +107,8 @@ describe('trees deleted from the service', () => {
   });
 
   it('follow the service again once it has them', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
-    service.addRepository('Kept', { 'plan.xlsx': 'x' });
-    await mirror.pass();
-    service.removeRepository(gone);
-    await mirror.pass();
-    await mirror.whileClosed(() =>
-      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null }),
-    );
+    const { service, mirror, gone, restored } = await retired();
+    await restored();
     await mirror.pass();
     service.repositories.push(gone);
     expect((await mirror.pass({ aheadMs: 1000 })).exitCode).toBe(0);
@@ -124,12 +121,7 @@ describe('trees deleted from the service', () => {
   });
 
   it('are not restored if damaged, nor over a mirrored tree', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const gone = service.addRepository('Gone', { 'plan.xlsx': 'one' });
-    const heir = service.addRepository('Kept', { 'plan.xlsx': 'x' });
-    await mirror.pass();
-    service.removeRepository(gone);
-    await mirror.pass();
+    const { service, mirror, kept: heir } = await retired();
     service.renameRepository(heir, 'Gone');
     await mirror.pass();
     const settings = mirror.diskSettings;

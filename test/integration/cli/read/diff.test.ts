@@ -7,7 +7,7 @@ import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
 import { diff } from '../../../../src/cli/read/diff.ts';
 import { listHistory } from '../../../../src/cli/history/history.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
-import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored, startPair } from '../../../support/mirror-harness.ts';
 
 /** The differences, one text per file. */
 function lines({ differences }: DiffReport): string[] {
@@ -116,9 +116,7 @@ describe('diff', () => {
   });
 
   it('names the missing part: the setting that keeps states, the nearest target, a usable manifest', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Accounting', { 'a.xlsx': 'one' });
-    await mirror.pass();
+    const { mirror } = await startMirrored('Accounting', { 'a.xlsx': 'one' });
     const none = await run(mirror, 'Accounting/main');
     expect(none).toMatchObject({ exitCode: 2, stdout: '' });
     expect(none.stderr).toContain('In these settings history.replaced keeps 7d');

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 
 import { describe, expect, it } from 'vitest';
 
-import { type MirrorHarness, startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { buildZip, type ZipEntry } from '../../../support/zip-builder.ts';
 
@@ -41,9 +41,7 @@ it.each(['stored', 'deflated'] as const)(
 );
 
 it('an archive without entries is retried if workbooks are listed', async () => {
-  const { service, mirror } = await startPair();
-  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  await mirror.pass();
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
   service.write(repository, 'main', 'a.xlsx', 'a2');
   service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: buildZip([]) } : null);
   const results = await mirror.results();

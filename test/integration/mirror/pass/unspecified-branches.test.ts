@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases.ts';
-import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('one row a branch, or one row in all', () => {
   it('keeps a branch if all its workbooks are now shown on other branches', async () => {
@@ -27,9 +27,7 @@ describe('one row a branch, or one row in all', () => {
 
 describe('the branches that are mirrored', () => {
   it('replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'readme.md': 'r' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'readme.md': 'r' });
     expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD']);
     service.write(repository, 'main', 'a.xlsx', 'a');
     for (let pass = 0; pass < 2; pass += 1) {
@@ -63,9 +61,7 @@ describe('a deleted branch', () => {
   });
 
   it('waits for a lease like a replaced HEAD, even if its repository is renamed then', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Plan', { 'readme.txt': 'r' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Plan', { 'readme.txt': 'r' });
     service.write(repository, 'main', 'a.xlsx', 'a');
     await mirror.pass();
     service.renameRepository(repository, 'Renamed');

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { type FakeService, versionTimeMs } from '../../../support/fake-service.ts';
-import { startPair } from '../../../support/mirror-harness.ts';
+import { startMirrored, startPair } from '../../../support/mirror-harness.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -33,9 +33,7 @@ describe('when a workbook has changed', () => {
   });
 
   it('gives a workbook the time of its version, and keeps it while the bytes are the same', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
     const first = versionTimeMs(service.version(repository, 'main', 'a.xlsx'));
     const mtime = async (): Promise<number> => {
       const file = (await mirror.manifest('Accounting/main')).files.find(({ path }) => path === 'a.xlsx');

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('a repository that is renamed', () => {
   it('moves with its files and is not pulled again', async () => {
@@ -35,9 +35,7 @@ describe('a repository that is renamed', () => {
   });
 
   it('moves although it fails to be pulled at the same time', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
     service.renameRepository(repository, 'Bookkeeping');
     service.write(repository, 'main', 'a.xlsx', 'a2');
     service.fault = (path) => (path.includes('/contents') ? { kind: 'json' } : null);
@@ -49,9 +47,7 @@ describe('a repository that is renamed', () => {
   });
 
   it('moves below and above its old path', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('git.example.com/org', { 'a.xlsx': 'a' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('git.example.com/org', { 'a.xlsx': 'a' });
     service.renameRepository(repository, 'git.example.com/org/sub/plan.git');
     await mirror.pass();
     await mirror.expectExact();
@@ -110,9 +106,7 @@ describe('two trees of one target', () => {
   it.each(['Acc-old', 'Bcc'])(
     'may be a copy that someone made, which never takes the place of the original (%s)',
     async (copy) => {
-      const { service, mirror } = await startPair();
-      service.addRepository('B', { 'plan.xlsx': 'one' });
-      await mirror.pass();
+      const { mirror } = await startMirrored('B', { 'plan.xlsx': 'one' });
       for (const folder of ['mirror', 'manifests']) {
         const from = join(mirror.directory, folder, 'B');
         await cp(from, join(mirror.directory, folder, copy), { recursive: true, preserveTimestamps: true });

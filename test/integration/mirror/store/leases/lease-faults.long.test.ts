@@ -18,7 +18,7 @@ import {
   releaseLease,
   sweepLeases,
 } from '../../../../../src/mirror/store/leases.ts';
-import { startPair } from '../../../../support/mirror-harness.ts';
+import { startMirrored, startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 /** The answer of the system to calls on matching paths. */
@@ -63,9 +63,7 @@ function take(directory: string): Promise<Lease> {
 
 describe('a lease that cannot be read', () => {
   it.each(['EIO', 'EMFILE', 'EACCES', 'ESTALE'])('for %s may hold: nothing is published', async (code) => {
-    const { service, mirror } = await startPair();
-    const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { service, mirror, repository: plan } = await startMirrored('Plan', { 'a.xlsx': '1' });
     const before = service.expectedTrees();
     const lease = await take(mirror.directory);
     service.write(plan, 'main', 'a.xlsx', '2');

@@ -23,7 +23,7 @@ import {
 } from '../../../../../src/mirror/store/leases.ts';
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
-import { type MirrorHarness, startPair, treeOf } from '../../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored, startPair, treeOf } from '../../../../support/mirror-harness.ts';
 import { openTestStore, stageText } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
@@ -134,9 +134,7 @@ describe('a pass while a lease holds', () => {
   });
 
   it('waits for the last of several leases', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': '1' });
     const leases = [await take(mirror, 30_000), await take(mirror, 90_000), await take(mirror, 60_000)];
     service.write(repository, 'main', 'a.xlsx', '2');
     for (const lease of leases) {
@@ -277,9 +275,7 @@ describe('leases on disk', () => {
   });
 
   it('that are malformed hold at most as long as any lease, and are then removed', async () => {
-    const { service, mirror } = await startPair();
-    const plan = service.addRepository('Plan', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { service, mirror, repository: plan } = await startMirrored('Plan', { 'a.xlsx': '1' });
     const layout = layoutOf(mirror.directory);
     const nowMs = Date.now();
     const good = { id: ID, holder: 'x', takenAtMs: nowMs, untilMs: nowMs + 60_000 };

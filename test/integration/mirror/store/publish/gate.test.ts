@@ -35,7 +35,7 @@ import { pruneHistory } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
-import { type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored, startPair } from '../../../../support/mirror-harness.ts';
 import { openTestStore, stageText } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -77,9 +77,7 @@ async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: str
 
 describe('a move that was interrupted', () => {
   it('protects both its paths from other publishes when its lease ends during a pass', async () => {
-    const { service, mirror } = await startPair();
-    const plan = service.addRepository('Old', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { service, mirror, repository: plan } = await startMirrored('Old', { 'a.xlsx': '1' });
     service.renameRepository(plan, 'New');
     await leaveHalfMove(mirror, 'Old', 'New');
     const lease = await take(mirror);
@@ -100,9 +98,7 @@ describe('a move that was interrupted', () => {
 
 describe('a duplicate that a lease keeps from leaving', () => {
   it('does not change the record of the tree that counts', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Plan', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { mirror } = await startMirrored('Plan', { 'a.xlsx': '1' });
     const { directory } = mirror;
     for (const folder of ['mirror', 'manifests']) {
       await cp(join(directory, folder, 'Plan'), join(directory, folder, 'Old'), {
@@ -132,9 +128,9 @@ describe('the view for the command before publishing', () => {
       {},
       { HOOKS_BEFORE_PUBLISH: JSON.stringify(['/bin/sh', script]) },
     );
-    const plan = service.addRepository('Plan', { 'a.xlsx': 'v1', 'b.xlsx': 'b1' });
+    const repository = service.addRepository('Plan', { 'a.xlsx': 'v1', 'b.xlsx': 'b1' });
     await mirror.pass();
-    service.write(plan, 'main', 'a.xlsx', 'v2');
+    service.write(repository, 'main', 'a.xlsx', 'v2');
     const pass = mirror.results();
     while (!(await readdir(folder)).includes('gate.sh.seen')) await sleep(10);
     const lease = await take(mirror);
@@ -276,9 +272,7 @@ describe('the lock on publishing', () => {
   });
 
   it('that is never released blocks the recovery after a crash', async () => {
-    const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
-    service.addRepository('Plan', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { mirror } = await startMirrored('Plan', { 'a.xlsx': '1' }, { PUBLISH: 'rename' });
     const layout = layoutOf(mirror.directory);
     await mirror.whileClosed(async () => {
       const opened = await openTestStore(layout.root, { publish: 'rename' });
@@ -317,9 +311,7 @@ describe('the lock on publishing', () => {
   });
 
   it('is not requested if there is nothing to recover', async () => {
-    const { service, mirror } = await startPair();
-    service.addRepository('Plan', { 'a.xlsx': '1' });
-    await mirror.pass();
+    const { mirror } = await startMirrored('Plan', { 'a.xlsx': '1' });
     await block(layoutOf(mirror.directory));
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { action: 'keep' } });
   });
@@ -334,10 +326,10 @@ describe('the lock on publishing', () => {
 
   it('is awaited only once by pruning', async () => {
     const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '50' });
-    const plan = service.addRepository('Plan', { 'a.xlsx': '0' });
+    const repository = service.addRepository('Plan', { 'a.xlsx': '0' });
     await mirror.pass();
     for (const text of ['1', '2', '3', '4']) {
-      service.write(plan, 'main', 'a.xlsx', text);
+      service.write(repository, 'main', 'a.xlsx', text);
       await mirror.pass();
     }
     const layout = layoutOf(mirror.directory);
