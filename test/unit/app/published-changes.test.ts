@@ -10,11 +10,6 @@ describe('the changed files', () => {
     const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
     const other = manifestFile('b', { sha256: 'other', workbook: version });
     const changes = changedFiles(before, [other, manifestFile('c'), manifestFile('d')]);
-    expect(changes).toEqual([
-      { change: 'added', path: 'd' },
-      { change: 'changed', path: 'b', version: 'v2' },
-      { change: 'removed', path: 'a' },
-    ]);
     expect([...changeLines(changes)].join('')).toBe(
       '{"change":"added","path":"d"}\n{"change":"changed","path":"b","version":"v2"}\n{"change":"removed","path":"a"}\n',
     );

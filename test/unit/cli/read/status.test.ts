@@ -27,15 +27,8 @@ const REPORT: Report = {
   targets: [targetStatus()],
 };
 
-const LIVE: Report['live'] = {
-  isReady: true,
-  isListed: true,
-  stateProblem: null,
-  pass: null,
-  pulls: [],
-  scan: null,
-  nextPassAtMs: null,
-};
+const IDLE = { pass: null, pulls: [], scan: null, nextPassAtMs: null };
+const LIVE: Report['live'] = { isReady: true, isListed: true, stateProblem: null, ...IDLE };
 
 describe('the head of a status', () => {
   const pass = { trigger: 'schedule', startedAtMs: 9000, planned: 3, done: 1 } as const;

@@ -1,6 +1,6 @@
 import { fstatSync, openSync } from 'node:fs';
 
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
@@ -26,29 +26,15 @@ function logged(options: Partial<LoggerOptions> = {}, journal = false): { log: E
 }
 
 describe('the log', () => {
-  it('is one JSON object a line, with its time in UTC', () => {
+  it('is one JSON object a line, or a line for people, with its time in UTC', () => {
     vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
-    const { log, written } = logged();
-    log.sink(STOPPING);
-    vi.useRealTimers();
-    expect(written.map((line) => JSON.parse(line) as unknown)).toEqual([
-      {
-        level: 'info',
-        time: '2026-03-29T01:30:00.250Z',
-        pid: process.pid,
-        event: 'daemon.stopping',
-        signal: 'SIGTERM',
-        msg: 'stopping on SIGTERM',
-      },
-    ]);
-  });
-
-  it('shows times in UTC in lines for people too', () => {
-    vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
-    const { log, written } = logged({ format: 'pretty' });
-    log.sink(STOPPING);
-    vi.useRealTimers();
-    expect(written).toEqual(['[2026-03-29T01:30:00Z] INFO: stopping on SIGTERM\n']);
+    onTestFinished(() => void vi.useRealTimers());
+    const [json, people] = [logged(), logged({ format: 'pretty' })];
+    for (const { log } of [json, people]) log.sink(STOPPING);
+    const facts = { level: 'info', time: '2026-03-29T01:30:00.250Z', pid: process.pid };
+    const event = { event: 'daemon.stopping', signal: 'SIGTERM', msg: 'stopping on SIGTERM' };
+    expect(json.written.map((line) => JSON.parse(line) as unknown)).toEqual([{ ...facts, ...event }]);
+    expect(people.written).toEqual(['[2026-03-29T01:30:00Z] INFO: stopping on SIGTERM\n']);
   });
 
   it('can change its level while it runs', () => {

@@ -86,14 +86,8 @@ describe('the loop', () => {
 const NONE = { count: 0, first: [] };
 const STARTED: MirrorEvent = { name: 'pass.started', trigger: 'schedule' };
 const FINISHED: MirrorEvent = { name: 'pass.finished', ...passFinished() };
-const FAILED: MirrorEvent = {
-  name: 'pass.failed',
-  trigger: 'schedule',
-  durationMs: 1,
-  code: 'service.failed',
-  message: 'It failed.',
-  hint: null,
-};
+const WRONG = { code: 'service.failed', message: 'It failed.', hint: null } as const;
+const FAILED: MirrorEvent = { name: 'pass.failed', trigger: 'schedule', durationMs: 1, ...WRONG };
 
 function listing(isWhole: boolean): MirrorEvent {
   return { name: 'listing.read', isWhole, repositories: 1, workbooks: 1, processing: NONE, failed: NONE };

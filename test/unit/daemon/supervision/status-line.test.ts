@@ -4,11 +4,8 @@ import { initialLive, nextLive } from '../../../../src/daemon/status/live.ts';
 import { describeLive } from '../../../../src/daemon/supervision/supervise.ts';
 
 it('a status line names why new settings were refused, in one line', () => {
-  const live = nextLive(
-    initialLive(0),
-    { name: 'settings.refused', code: 'settings.invalid', message: 'Two:\n  one\n  two', hint: null },
-    0,
-  );
+  const failure = { code: 'settings.invalid', message: 'Two:\n  one\n  two', hint: null } as const;
+  const live = nextLive(initialLive(0), { name: 'settings.refused', ...failure }, 0);
   expect(String(describeLive(live))).toBe('no pass yet; new settings refused: Two: one two');
 });
 

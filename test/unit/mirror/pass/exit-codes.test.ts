@@ -24,12 +24,8 @@ function failed(code: ErrorCode): Result {
 }
 
 const HELD = { subject: 'files', deletions: 8, of: 10, digest: 'd' } as const;
-const GOOD = [
-  result({ kind: 'kept' }),
-  result(pulledOutcome(1)),
-  result({ kind: 'absent' }),
-  result({ kind: 'retired' }),
-];
+const FINE = (['kept', 'absent', 'retired'] as const).map((kind) => result({ kind }));
+const GOOD = [...FINE, result(pulledOutcome(1))];
 
 function codeOf(
   results: readonly Result[],

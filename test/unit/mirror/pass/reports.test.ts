@@ -25,15 +25,9 @@ function told(...polls: readonly Poll[]): string[][] {
 
 describe("the service's failures", () => {
   it('name workbook, branch and version', () => {
-    expect(reportFailures({}, [FAILED], true).events).toEqual([
-      {
-        name: 'upstream.workbook_failed',
-        workbookId: 'Accounting/plan.xlsx',
-        versionId: 'v1',
-        branch: 'main',
-        count: 2,
-      },
-    ]);
+    const workbook = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
+    const event = { name: 'upstream.workbook_failed', ...workbook, count: 2 };
+    expect(reportFailures({}, [FAILED], true).events).toEqual([event]);
   });
 
   const AGAIN = row({ failure: 3 });

@@ -20,13 +20,8 @@ function pullOf(plan: readonly Action[]): PullAction {
 
 const PULL = pullOf(makePlan(planInput({ listing: LISTING })));
 const CARRIED = new Map([[targetKey(PULL.target), PULL]]);
-const OTHER: Action = {
-  ...PULL,
-  kind: 'keep',
-  reason: 'unchanged',
-  target: { repositoryId: 'other', branch: 'main' },
-  path: 'Other/main',
-};
+const SECOND = { target: { repositoryId: 'other', branch: 'main' }, path: 'Other/main' };
+const OTHER: Action = { ...PULL, ...SECOND, kind: 'keep', reason: 'unchanged' };
 
 function held(reason: HoldReason, guarded: HoldAction['guarded'] = null): Action {
   const { target, repository: of, path, published: tree, fingerprint, moveFrom } = PULL;

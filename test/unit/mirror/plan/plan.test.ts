@@ -80,6 +80,8 @@ function configured(required: boolean, branch = 'main'): Facts {
   return { policy: planPolicy({ selection: selection({ configured: [{ branch, required }] }) }) };
 }
 
+const ASKED = { retries: 'all' } as const;
+const NEW = 'pull never-mirrored main';
 /** A branch that a pass found absent a moment ago. */
 const ABSENT = recorded({ absentSinceMs: NOW_MS - 1, checkedAtMs: NOW_MS - 1 });
 
@@ -135,11 +137,7 @@ describe('a plan for one target', () => {
       { ...recorded({ absentSinceMs: 1, checkedAtMs: NOW_MS - 24 * HOUR_MS }), ...configured(false) },
       'pull never-mirrored main',
     ],
-    [
-      'a person asks for a branch that was absent just now',
-      { ...ABSENT, ...configured(false), retries: 'all' },
-      'pull never-mirrored main',
-    ],
+    ['a person asks for an absent branch', { ...ABSENT, ...configured(false), ...ASKED }, NEW],
     ['a version names a branch absent just now', { listing: LISTED, ...ABSENT }, 'pull never-mirrored main'],
     ['the filters exclude a mirrored target', mirrored(selecting(allBut('main'))), 'hold not-selected main'],
     ['the filters exclude a target not yet mirrored', { listing: LISTED, ...selecting(allBut('main')) }, ''],
@@ -153,11 +151,7 @@ describe('a plan for one target', () => {
       },
       'hold not-selected Other/dev, hold not-selected main',
     ],
-    [
-      'workbooks of an unlisted repository are listed',
-      { listing: listing({ repositories: [], workbooks: [row({ repository: 'Unlisted' })] }) },
-      '',
-    ],
+    ['workbooks of an unlisted repository are listed', { listing: { ...LISTED, repositories: [] } }, ''],
     [
       'its manifest cannot be read, which proves no absence',
       { listing: LISTED, unreadable: new Set(['Accounting/main']) },
@@ -224,10 +218,10 @@ describe('a target that failed', () => {
   });
   const { fingerprint } = only(mirrored({ listing: CHANGED }));
   const bad = { action: 'quarantine', fingerprint } as const;
+  const unlisted = { ...bad, fingerprint: null };
   const later = NOW_MS + HOUR_MS / 2;
   const inAYearMs = NOW_MS + 365 * 24 * HOUR_MS;
   const future = { lastAtMs: inAYearMs, nextAttemptAtMs: inAYearMs + HOUR_MS };
-  const ASKED = { retries: 'all' } as const;
   const PULLED = 'pull versions-changed';
 
   it.each<[string, Facts, string]>([
@@ -237,11 +231,7 @@ describe('a target that failed', () => {
     ['waits if it stalls', failed({ action: 'stall' }), 'hold backing-off'],
     ['is pulled when a person asks though it stalls', failed({ action: 'stall' }, ASKED), PULLED],
     ['stays in quarantine', failed(bad), 'hold quarantined'],
-    [
-      'stays in quarantine without a list of workbooks',
-      failed({ ...bad, fingerprint: null }, { listing: UNVERSIONED }),
-      'hold quarantined',
-    ],
+    ['stays in quarantine without a list', failed(unlisted, { listing: UNVERSIONED }), 'hold quarantined'],
     ['leaves quarantine when a person asks', failed(bad, ASKED), PULLED],
     ['leaves quarantine with another version', failed({ ...bad, fingerprint: 'another' }), PULLED],
     ['leaves quarantine after the slow retry', failed(bad, { nowMs: later }), PULLED],
@@ -273,16 +263,12 @@ describe('a repository missing from the list', () => {
     ['is retired without a list of workbooks too', missed(2, { workbooks: null }), 'retire repository-gone'],
     ['is not retired by an empty list', missed(9, NONE), 'hold no-repositories-listed'],
     [
-      'is not retired by an empty, incomplete one',
+      'is kept in an empty, incomplete list',
       missed(9, { ...NONE, ...INCOMPLETE }),
       'hold no-repositories-listed',
     ],
     ['is not retired by an incomplete list', missed(9, INCOMPLETE), 'hold listing-incomplete'],
-    [
-      'is not retired while workbooks name it',
-      missed(9, { workbooks: ROWS }),
-      'hold listing-contradicts-itself',
-    ],
+    ['is kept while workbooks name it', missed(9, { workbooks: ROWS }), 'hold listing-contradicts-itself'],
     ['is pulled as a whole when it is back', missed(2, LISTED, { published: [TREE] }), 'pull confirm-gone'],
   ])('%s', (_what, facts, decision) => {
     expect(planOf(facts)).toContain(`${decision} main`);
@@ -290,6 +276,8 @@ describe('a repository missing from the list', () => {
 });
 
 describe('a repository with another name', () => {
+  const FAILED = recorded({ failure: failure() });
+
   it.each<[string, Facts, string]>([
     ['only moves its tree, without a pull', { published: [TREE] }, 'keep unchanged Finance/main (main)'],
     [
@@ -302,7 +290,7 @@ describe('a repository with another name', () => {
     ],
     [
       'moves its tree though it failed before',
-      { published: [TREE], ...recorded({ failure: failure() }) },
+      { published: [TREE], ...FAILED },
       'keep unchanged Finance/main (main)',
     ],
     [
@@ -390,32 +378,19 @@ describe('a repository that was recreated with the same name', () => {
 });
 
 describe('HEAD', () => {
+  const HEAD = { published: [HEAD_TREE] };
+  const BOTH = { listing: LISTED, published: [HEAD_TREE, TREE] };
+
   it.each<[string, Facts, string]>([
     ['is kept while no branch is known', { published: [HEAD_TREE] }, 'keep unchanged HEAD'],
-    [
-      'is pulled in every pass without a list of workbooks',
-      { published: [HEAD_TREE], listing: UNVERSIONED },
-      'pull no-version-list HEAD',
-    ],
-    [
-      'waits once a branch is known',
-      { listing: LISTED, published: [HEAD_TREE] },
-      'pull never-mirrored main, hold superseded HEAD',
-    ],
-    [
-      'is retired once a branch is published',
-      { listing: LISTED, published: [HEAD_TREE, TREE] },
-      'keep unchanged main, retire branch-known HEAD',
-    ],
+    ['is always pulled without a list', { ...HEAD, listing: UNVERSIONED }, 'pull no-version-list HEAD'],
+    ['waits once a branch is known', { ...HEAD, listing: LISTED }, `${NEW}, hold superseded HEAD`],
+    ['is retired once a branch is published', BOTH, 'keep unchanged main, retire branch-known HEAD'],
     [
       'waits to be tried again after its retirement failed',
       {
-        listing: LISTED,
-        published: [HEAD_TREE, TREE],
-        records: recordMap(
-          record({}),
-          record({ target: { repositoryId: REPOSITORY.id, branch: HEAD_BRANCH }, failure: failure() }),
-        ),
+        ...BOTH,
+        records: recordMap(record({}), record({ target: target(HEAD_BRANCH), failure: failure() })),
       },
       'keep unchanged main, hold backing-off HEAD',
     ],
@@ -429,7 +404,7 @@ describe('HEAD', () => {
     ['may be configured', configured(true, HEAD_BRANCH), 'pull never-mirrored HEAD'],
     [
       'is never retired by an incomplete list of repositories',
-      { listing: { ...LISTED, repositoriesComplete: false }, published: [HEAD_TREE, TREE] },
+      { ...BOTH, listing: { ...LISTED, repositoriesComplete: false } },
       'keep unchanged main, hold superseded HEAD',
     ],
   ])('%s', (_what, facts, plan) => {

@@ -2,27 +2,19 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { treeFault } from '../../../../src/lib/paths/file-name.ts';
-import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
+import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
 import { formatManifest, parseManifest } from '../../../../src/mirror/store/manifest-text.ts';
-import { manifestWith } from '../../../support/builders.ts';
+import { manifestFile, manifestWith, repository } from '../../../support/builders.ts';
 import { manifests } from '../../../support/manifests.ts';
 
-const WORKBOOK = {
-  id: 'Accounting/a.xlsx',
-  versionId: 'v2',
-  author: 'Anna',
-  message: 'm',
-  createdAt: null,
-  action: null,
-  parentId: null,
-};
+const UNSAID = { createdAt: null, action: null, parentId: null };
+const WORKBOOK = { id: 'Accounting/a.xlsx', versionId: 'v2', author: 'Anna', message: 'm', ...UNSAID };
+const FILE = { sizeBytes: 1, sha256: 'a'.repeat(64), mtimeMs: 1000, workbook: WORKBOOK };
 const MANIFEST = manifestWith({
-  repository: { id: 'id-1', name: 'Accounting', fullName: 'Accounting', url: null, createdAt: null },
+  repository: repository({ createdAt: null }),
   verifiedAtMs: 1000,
   publishedAtMs: 1000,
-  files: [
-    { path: 'a.xlsx', sizeBytes: 1, sha256: 'a'.repeat(64), mode: 0o644, mtimeMs: 1000, workbook: WORKBOOK },
-  ],
+  files: [manifestFile('a.xlsx', FILE)],
 });
 
 /** The same with the optional facts of a service. */
@@ -75,10 +67,10 @@ describe('a manifest', () => {
   });
 
   it('is written in pieces if it is long', () => {
-    const files = Array.from({ length: 5000 }, (_, index): ManifestFile => {
-      const path = `${String(index).padStart(5, '0')}.xlsx`;
-      return { path, sizeBytes: index, sha256: 'b'.repeat(64), mode: 0o600, mtimeMs: index };
-    });
+    const facts = { sha256: 'b'.repeat(64), mode: 0o600 };
+    const files = Array.from({ length: 5000 }, (_, index) =>
+      manifestFile(`${String(index).padStart(5, '0')}.xlsx`, { ...facts, sizeBytes: index, mtimeMs: index }),
+    );
     const pieces = [...formatManifest({ ...MANIFEST, files })];
     expect(pieces.length).toBeGreaterThan(2);
     expect(parse(pieces.join(''))).toStrictEqual({ ...MANIFEST, files });
@@ -100,9 +92,7 @@ describe('a manifest', () => {
     ['/etc/cron.d/x', 'has an absolute path'],
     ['x\u009b31m', 'has a control character in its name'],
   ])('is not accepted with a path that no archive may have: %j', (path, fault) => {
-    const [file] = MANIFEST.files;
-    const text = textOf({ ...MANIFEST, files: file === undefined ? [] : [{ ...file, path }] });
-    expect(parse(text)).toBeNull();
+    expect(parse(textOf({ ...MANIFEST, files: [manifestFile(path, FILE)] }))).toBeNull();
     expect(treeFault([path])).toStrictEqual({ path, fault });
     const skipped = [{ path, reason: 'symbolic-link' as const }];
     expect(parse(textOf({ ...MANIFEST, skipped }))).toBeNull();
@@ -113,8 +103,7 @@ describe('a manifest', () => {
     [['a', 'a!', 'a/b'], 'is a file and a folder at once'],
     [['a/b/c/d', 'a/b', 'a/b/c/e'], 'is a file and a folder at once'],
   ])('is not accepted with paths that no tree can have together: %j', (paths, fault) => {
-    const [file] = MANIFEST.files;
-    const files = paths.flatMap((path) => (file === undefined ? [] : [{ ...file, path }]));
+    const files = paths.map((path) => manifestFile(path, FILE));
     expect(parse(textOf({ ...MANIFEST, files }))).toBeNull();
     expect(treeFault(paths)?.fault).toBe(fault);
   });

@@ -91,12 +91,8 @@ const leavings = fc
       ...moveRenames(TARGET, to, isLink),
     ];
     const taken = isTaken ? [`mirror/${to}`, `manifests/${to}.json`] : [];
-    return changeOf(renames, [
-      ...present,
-      ...taken,
-      'stage/manifest.json',
-      ...(isLink ? ['stage/link'] : []),
-    ]);
+    const staged = isLink ? ['stage/manifest.json', 'stage/link'] : ['stage/manifest.json'];
+    return changeOf(renames, [...present, ...taken, ...staged]);
   });
 
 const movements = fc.oneof(publishes, leavings);
