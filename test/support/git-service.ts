@@ -15,15 +15,17 @@ export interface GitService {
   readonly close: () => Promise<void>;
 }
 
-/** Starts the embedded service; it is closed with the running test. */
+const KEYS = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
+
+/** Starts the embedded service; it is closed with the running test. @param options other than those of the tests */
 export async function startGitService(
   registry: Registry,
   onRequest: (info: RequestInfo) => void = () => {},
+  options: Partial<Parameters<typeof createService>[0]> = {},
+  library = createGitLibrary(registry),
 ): Promise<GitService> {
-  const library = createGitLibrary(registry);
-  const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
-  const { changes } = library;
-  const service = createService({ library, changes, keys: () => Promise.resolve(keys), onRequest });
+  const common = { library, changes: library.changes, keys: () => Promise.resolve(KEYS), onRequest };
+  const service = createService({ ...common, ...options });
   const closeAll = async (): Promise<void> => {
     await service.close();
     await library.close();

@@ -3,10 +3,10 @@ import { once } from 'node:events';
 import { existsSync, readFileSync, readlinkSync } from 'node:fs';
 import { mkdir, readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { onTestFinished } from 'vitest';
 
+import { until } from './stores.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A machine, in the sense of locks, caches and the network of the volume: a mount. */
@@ -54,14 +54,6 @@ function demand(command: string, ...args: readonly string[]): string {
   return stdout;
 }
 
-async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempts = 0; attempts < 300; attempts += 1) {
-    if (await holds()) return;
-    await sleep(100);
-  }
-  throw new Error(`in vain: ${what}`);
-}
-
 /**
  * Starts a private GlusterFS. Server and machines each have their own network, with cables between them, and the server has its own view of
  * processes and of its folders. So it does not touch another GlusterFS of this machine, and a cable can be cut: as after a power failure, no
@@ -93,9 +85,8 @@ function inside(server: number, ...command: readonly string[]): string {
 async function startServer(folder: string): Promise<number> {
   await mkdir(folder);
   const own = ['--net', '--mount', '--pid', '--fork', '--kill-child', '--mount-proc'];
-  const unshare = spawn('unshare', [...own, 'sh', '-e', '-c', SERVER_SCRIPT, 'sh', folder], {
-    stdio: 'ignore',
-  });
+  const script = ['sh', '-e', '-c', SERVER_SCRIPT, 'sh', folder];
+  const unshare = spawn('unshare', [...own, ...script], { stdio: 'ignore' });
   onTestFinished(() => end(unshare));
   const children = `/proc/${unshare.pid}/task/${unshare.pid}/children`;
   let server = 0;
@@ -128,13 +119,7 @@ async function startMachine(place: Place): Promise<NetworkMachine> {
   onTestFinished(unmount);
   return {
     folder,
-    answers: () =>
-      until(`reading ${folder}`, () =>
-        readdir(folder).then(
-          () => true,
-          () => false,
-        ),
-      ),
+    answers: () => until(`reading ${folder}`, async () => (await readdir(folder).catch(() => null)) !== null),
     kill: () => void client.kill('SIGKILL'),
     remount: async () => {
       await unmount();

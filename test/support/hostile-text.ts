@@ -35,13 +35,11 @@ const HARMFUL = [
 ];
 
 /** Texts with hostile intent. */
+const part = fc.oneof(
+  fc.constantFrom(...HARMFUL),
+  fc.string({ unit: 'binary', maxLength: 3 }),
+  fc.string({ maxLength: 5 }),
+);
 export const hostileText: fc.Arbitrary<string> = fc
-  .array(
-    fc.oneof(
-      fc.constantFrom(...HARMFUL),
-      fc.string({ unit: 'binary', maxLength: 3 }),
-      fc.string({ maxLength: 5 }),
-    ),
-    { minLength: 1, maxLength: 8 },
-  )
+  .array(part, { minLength: 1, maxLength: 8 })
   .map((parts) => parts.join(''));

@@ -28,32 +28,33 @@ function digits(length: number): fc.Arbitrary<string> {
   });
 }
 
+const PLAIN = { noNullPrototype: true } as const;
+const OPTIONAL = { ...PLAIN, requiredKeys: [] as never[] };
+
+function both<One extends object, Other>(
+  one: fc.Arbitrary<One>,
+  other: fc.Arbitrary<Other>,
+): fc.Arbitrary<One & Other> {
+  return fc.tuple(one, other).map(([some, others]) => Object.assign({}, some, others));
+}
+
 /** Any file of a manifest. */
 function manifestFiles(): fc.Arbitrary<ManifestFile> {
-  const workbook = fc.record(
-    {
-      id: text,
-      versionId: text,
-      author: textOrNull,
-      message: textOrNull,
-      createdAt: textOrNull,
-      action: textOrNull,
-      parentId: textOrNull,
-    },
-    { noNullPrototype: true },
-  );
-  return fc.record(
+  const facts = fc.record({ author: textOrNull, message: textOrNull, createdAt: textOrNull }, PLAIN);
+  const ids = fc.record({ id: text, versionId: text, action: textOrNull, parentId: textOrNull }, PLAIN);
+  const workbook = both(ids, facts);
+  const needed = fc.record(
     {
       path,
       sizeBytes,
       sha256: digits(64),
       mode: fc.nat({ max: 0o777 }),
       mtimeMs: fc.nat({ max: (2 ** 31 - 1) * 1000 }),
-      crc32: fc.nat({ max: 0xffffffff }),
-      workbook,
     },
-    { requiredKeys: ['path', 'sizeBytes', 'sha256', 'mode', 'mtimeMs'], noNullPrototype: true },
+    PLAIN,
   );
+  const more = fc.record({ crc32: fc.nat({ max: 0xffffffff }), workbook }, OPTIONAL);
+  return both(needed, more);
 }
 
 /** Any manifest, its files sorted. */
@@ -62,11 +63,11 @@ export function manifests(): fc.Arbitrary<Manifest> {
     .uniqueArray(manifestFiles(), { selector: ({ path }) => path, maxLength: 8 })
     .filter((each) => treeFault(each.map(({ path }) => path)) === null)
     .map((each) => each.toSorted((a, b) => byCodeUnits(a.path, b.path)));
-  const repository = fc.record(
-    { id: name, name: text, fullName: name, url: textOrNull, createdAt: textOrNull },
-    { noNullPrototype: true },
-  );
-  return fc.record(
+  const named = { id: name, name: text, fullName: name, url: textOrNull, createdAt: textOrNull };
+  const repository = fc.record(named, PLAIN);
+  const reason = fc.constantFrom('symbolic-link' as const, 'special-file' as const, 'submodule' as const);
+  const approval = fc.record({ approvedBy: text, approvedAtMs: timeMs, isByWord: fc.boolean() }, PLAIN);
+  const needed = fc.record(
     {
       repository,
       branch: name,
@@ -79,39 +80,11 @@ export function manifests(): fc.Arbitrary<Manifest> {
       settled: fc.boolean(),
       etag: textOrNull,
       archiveBytes: sizeBytes,
-      skipped: fc.array(
-        fc.record(
-          {
-            path,
-            reason: fc.constantFrom('symbolic-link' as const, 'special-file' as const, 'submodule' as const),
-          },
-          { noNullPrototype: true },
-        ),
-      ),
-      missing: fc.array(text, { minLength: 1 }),
-      approval: fc.record(
-        { approvedBy: text, approvedAtMs: timeMs, isByWord: fc.boolean() },
-        { noNullPrototype: true },
-      ),
+      skipped: fc.array(fc.record({ path, reason }, PLAIN)),
       files,
     },
-    {
-      requiredKeys: [
-        'repository',
-        'branch',
-        'verifiedAtMs',
-        'comparedAtMs',
-        'publishedAtMs',
-        'restoredAtMs',
-        'fingerprint',
-        'borrowed',
-        'settled',
-        'etag',
-        'archiveBytes',
-        'skipped',
-        'files',
-      ],
-      noNullPrototype: true,
-    },
+    PLAIN,
   );
+  const more = fc.record({ missing: fc.array(text, { minLength: 1 }), approval }, OPTIONAL);
+  return both(needed, more);
 }

@@ -49,13 +49,7 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
     const { targets } = JSON.parse(stdout) as { targets: ShownTarget[] };
     return Object.fromEntries(targets.map((target) => [target.target, target]));
   };
-  return {
-    service,
-    directory,
-    variables: variablesOf(service.settingsFor(directory)),
-    tree: (target) => join(directory, 'mirror', target),
-    run: (...args) => command(args),
-    command,
-    status,
-  };
+  const variables = variablesOf(service.settingsFor(directory));
+  const tree = (target: string): string => join(directory, 'mirror', target);
+  return { service, directory, variables, tree, run: (...args) => command(args), command, status };
 }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { onTestFinished } from 'vitest';
 
@@ -11,7 +11,7 @@ import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts'
 import { discardStage } from '../../src/mirror/store/publish/journal.ts';
 import { publishStage } from '../../src/mirror/store/publish/publish.ts';
 import { makeParents, openStage, setTime, type Stage } from '../../src/mirror/store/publish/stage.ts';
-import { manifestWith } from './builders.ts';
+import { manifestWith, repository } from './builders.ts';
 
 /** The time of all files and manifests that tests publish. */
 export const TIME_MS = Date.UTC(2025, 0, 1);
@@ -37,20 +37,10 @@ export async function openTestStore(
 }
 
 /** The manifest of a tree of the repository Accounting. */
-export function manifestOf(
-  files: readonly ManifestFile[],
-  repositoryId = 'id-1',
-  fingerprint = 'f',
-): Manifest {
-  const repository = {
-    id: repositoryId,
-    name: 'Accounting',
-    fullName: 'Accounting',
-    url: null,
-    createdAt: null,
-  };
+export function manifestOf(files: readonly ManifestFile[], id = 'id-1', fingerprint = 'f'): Manifest {
   const times = { verifiedAtMs: TIME_MS, publishedAtMs: TIME_MS };
-  return manifestWith({ repository, ...times, fingerprint, archiveBytes: 1, files });
+  const of = repository({ id, createdAt: null });
+  return manifestWith({ repository: of, ...times, fingerprint, archiveBytes: 1, files });
 }
 
 /** Publishes a tree as a pull does: only new and changed files are staged. @returns how it was published */
@@ -68,8 +58,7 @@ export async function publishFiles(
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
       const same = known.get(name);
-      const isSame = same?.sha256 === createHash('sha256').update(text).digest('hex');
-      inventory.push(isSame ? same : await stageText(stage, name, text));
+      inventory.push(same?.sha256 === sha256Of(text) ? same : await stageText(stage, name, text));
     }
     const manifest = manifestOf(inventory, repositoryId, JSON.stringify(files));
     return await publishStage(store, stage, { manifest, before });
@@ -88,25 +77,20 @@ export async function stageText(
   await makeParents(stage, path);
   await writeFile(join(stage.tree, path), text, { flag: 'wx', mode: 0o644 });
   stage.staged.add(path);
-  const sha256 = createHash('sha256').update(text).digest('hex');
-  return {
-    path,
-    sizeBytes: Buffer.byteLength(text),
-    sha256,
-    mtimeMs,
-    mode: await setTime(stage, path, mtimeMs),
-  };
+  const mode = await setTime(stage, path, mtimeMs);
+  return { path, sizeBytes: Buffer.byteLength(text), sha256: sha256Of(text), mtimeMs, mode };
+}
+
+function sha256Of(text: string): string {
+  return createHash('sha256').update(text).digest('hex');
 }
 
 /** The files below a folder, with their texts. */
 export async function textsIn(root: string): Promise<Files> {
-  const entries = await readdir(root, { recursive: true, withFileTypes: true });
-  const files = entries
-    .filter((entry) => !entry.isDirectory())
-    .map(({ parentPath, name }) => `${parentPath}/${name}`);
-  return Object.fromEntries(
-    await Promise.all(
-      files.map(async (file) => [file.slice(root.length + 1), await readFile(file, 'utf8')] as const),
-    ),
-  );
+  const texts: Record<string, string> = {};
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const file = join(entry.parentPath, entry.name);
+    if (!entry.isDirectory()) texts[relative(root, file)] = await readFile(file, 'utf8');
+  }
+  return texts;
 }

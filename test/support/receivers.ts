@@ -49,14 +49,9 @@ function receiveAsNtfy({ headers, body }: ReceivedRequest): Reception {
   if (!/^[1-5]$/.test(priority)) return { status: 400, error: 'invalid priority' };
   if (body === '') return { status: 400, error: 'would be shown as "triggered"' };
   if (Buffer.byteLength(body) > 4096) return { status: 400, error: 'would become an attachment' };
+  const title = decoded(String(headers['x-title']));
   const tags = String(headers['x-tags']).split(',');
-  return {
-    status: 200,
-    title: decoded(String(headers['x-title'])),
-    text: body,
-    weight: Number(priority),
-    tags,
-  };
+  return { status: 200, title, text: body, weight: Number(priority), tags };
 }
 
 /** RFC 2047, in the only form that we write. */

@@ -46,10 +46,8 @@ export async function startReplica(
 ): Promise<Replica> {
   const trouble: ReplicaTrouble[] = [];
   const library = replicaLibrary(directory, trouble, records);
-  const keys = [
-    fixedKey('personal', 'tests', KEY),
-    ...(withToken ? [fixedKey('token', 'tests', TOKEN)] : []),
-  ];
+  const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
+  if (!withToken) keys.pop();
   const service = createService({ library, keys: () => Promise.resolve(keys) });
   onTestFinished(() => service.close());
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });

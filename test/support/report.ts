@@ -237,10 +237,8 @@ const BRANCHES = ['main', 'release/2025-06', 'draft'];
 /** A change with a long name. */
 function recentChange(target: string, atMs: number): DaemonReport['changes'][number] {
   const path = `${'long'.repeat(30)}/${target}.xlsx`;
-  const first = [
-    { change: 'changed', path, version: 'v2', author: 'anna', message: '<b>third</b>' },
-  ] as const;
-  return { target, atMs, kind: 'changed', files: 3, first };
+  const change = { change: 'changed', path, version: 'v2', author: 'anna', message: '<b>third</b>' } as const;
+  return { target, atMs, kind: 'changed', files: 3, first: [change] };
 }
 
 /** Two dozen healthy targets. */
@@ -307,7 +305,9 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
   const [image, script, turned, lines, long] = HOSTILE_NAMES;
   const failure = failingTarget({}, nowMs).failure;
   const withTime = (fields: Partial<TargetStatus>): TargetStatus => targetStatus(fields, nowMs);
-  const unknown = { verifiedAtMs: null, changedAtMs: null, checkedAtMs: null, nextFullCheckAtMs: null };
+  const times = { verifiedAtMs: null, changedAtMs: null, checkedAtMs: null, nextFullCheckAtMs: null };
+  const unknown = { ...times, fingerprint: null };
+  const [takenAtMs, untilMs] = [nowMs - 20 * MINUTE_MS, nowMs + 40 * MINUTE_MS];
   return ordinaryReport({
     nowMs,
     canExchange: false,
@@ -344,25 +344,11 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
       }),
       withTime({ repository: 'Damaged', state: 'damaged', isStale: true }),
       withTime({ repository: 'Restored', restoredAtMs: nowMs - DAY_MS, isStale: true, state: 'stale' }),
-      withTime({
-        repository: 'Pending',
-        state: 'pending',
-        ...unknown,
-        fingerprint: null,
-        files: 0,
-        sizeBytes: 0,
-      }),
+      withTime({ repository: 'Pending', state: 'pending', ...unknown, files: 0, sizeBytes: 0 }),
       withTime({ repository: 'Missing', state: 'missing' }),
       withTime({ repository: 'Left out', state: 'unselected' }),
     ],
-    leases: [
-      {
-        id: '7f3a9c12',
-        holder: `backup ${image}`,
-        takenAtMs: nowMs - 20 * MINUTE_MS,
-        untilMs: nowMs + 40 * MINUTE_MS,
-      },
-    ],
+    leases: [{ id: '7f3a9c12', holder: `backup ${image}`, takenAtMs, untilMs }],
     notices: Array.from({ length: 60 }, (_, index) => ({
       atMs: nowMs - (60 - index) * MINUTE_MS,
       level: index % 3 === 0 ? ('error' as const) : ('warn' as const),
@@ -375,7 +361,7 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
     live: {
       pass: {
         trigger: 'schedule',
-        startedAtMs: nowMs - 20 * MINUTE_MS,
+        startedAtMs: takenAtMs,
         planned: { pull: 12, keep: 30, hold: 2, retire: 1 },
         done: 5,
         pulling: [image, long, 'Payroll/main', 'Accounting/main', 'Board pack/main', 'X/main'],
@@ -398,19 +384,11 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         readAtMs: nowMs - 30 * MINUTE_MS,
         repositories: 24,
         workbooks: null,
-        processing: {
-          count: 14,
-          first: [{ workbookId: 'Accounting/q2.xlsx', versionId: 'v9', branch: 'main' }],
-        },
+        processing: { count: 14, first: [{ workbookId: 'A/q2.xlsx', versionId: 'v9', branch: 'main' }] },
         failed: { count: 3, first: [{ workbookId: `${image}/plan.xlsx`, versionId: 'v1', branch: turned }] },
       },
       credentials: {
-        apiKey: {
-          state: 'refused',
-          key: null,
-          sinceMs: nowMs - 2 * HOUR_MS,
-          nextAttemptAtMs: nowMs + 40 * MINUTE_MS,
-        },
+        apiKey: { state: 'refused', key: null, sinceMs: nowMs - 2 * HOUR_MS, nextAttemptAtMs: untilMs },
         apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
       },
       settings: {

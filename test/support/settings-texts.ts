@@ -1,9 +1,5 @@
-import {
-  type SettingDescriptor,
-  partsOf,
-  sectionDescriptions,
-  settingDescriptors,
-} from '../../src/config/descriptors.ts';
+import { partsOf, sectionDescriptions, settingDescriptors } from '../../src/config/descriptors.ts';
+import type { SettingDescriptor } from '../../src/config/descriptors.ts';
 import { inlineYaml } from '../../src/config/render.ts';
 
 /** Texts about the settings, generated from the schema. Tests compare files with them, and write them with -u. */

@@ -121,10 +121,8 @@ export class SickPair {
       const codes = results.flatMap(({ outcome }) => (outcome.kind === 'failed' ? [outcome.error.code] : []));
       return { exitCode, codes };
     } catch (error) {
-      return {
-        exitCode: exitCodeOf(error),
-        codes: [error instanceof MirrorError ? error.code : String(error)],
-      };
+      const code = error instanceof MirrorError ? error.code : String(error);
+      return { exitCode: exitCodeOf(error), codes: [code] };
     }
   }
 
@@ -171,22 +169,18 @@ export class SickPair {
    * link: it is then skipped, and recorded in the manifest.
    */
   private async skippedPaths(): Promise<Set<string>> {
-    const targets = await this.mirror.targets();
-    const manifests = await Promise.all(targets.map((target) => this.mirror.manifest(target)));
-    return new Set(
-      manifests.flatMap(({ skipped }, at) => skipped.map(({ path }) => `${targets[at] ?? ''}/${path}`)),
-    );
+    const paths = new Set<string>();
+    for (const target of await this.mirror.targets())
+      for (const { path } of (await this.mirror.manifest(target)).skipped) paths.add(`${target}/${path}`);
+    return paths;
   }
 
   /** The contents of the service, without the omitted entries. */
   private expected(skipped: ReadonlySet<string>): Record<string, ReadonlyMap<string, Buffer>> {
-    const trees = Object.entries(this.service.expectedTrees());
-    return Object.fromEntries(
-      trees.map(([target, files]) => [
-        target,
-        new Map([...files].filter(([path]) => !skipped.has(`${target}/${path}`))),
-      ]),
-    );
+    const trees: Record<string, ReadonlyMap<string, Buffer>> = {};
+    for (const [target, files] of Object.entries(this.service.expectedTrees()))
+      trees[target] = new Map([...files].filter(([path]) => !skipped.has(`${target}/${path}`)));
+    return trees;
   }
 
   /** The faults of a changed tree: it must equal the service's. */

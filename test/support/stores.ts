@@ -19,26 +19,20 @@ export async function freePort(): Promise<number> {
   return port;
 }
 
-/** Runs a server. */
-function runServer(
-  command: string,
-  args: readonly string[],
-  cwd: string,
-  atEnd: AtEnd,
-): { kill: (signal: NodeJS.Signals) => void } {
+/** Runs a server. @returns kills it */
+function runServer(command: string, args: readonly string[], cwd: string, atEnd: AtEnd) {
   const child = spawn(command, args, { cwd, stdio: 'ignore' });
-  atEnd(() => {
-    child.kill('SIGKILL');
-  });
-  return { kill: (signal) => void child.kill(signal) };
+  atEnd(() => void child.kill('SIGKILL'));
+  return (signal: NodeJS.Signals): void => void child.kill(signal);
 }
 
-async function until(isReady: () => boolean): Promise<void> {
-  for (let attempts = 0; attempts < 200; attempts += 1) {
-    if (isReady()) return;
+/** Waits for at most half a minute. @throws Error that names what was waited for */
+export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
+  for (let attempts = 0; attempts < 600; attempts += 1) {
+    if (await holds()) return;
     await sleep(50);
   }
-  throw new Error('the server did not start');
+  throw new Error(`in vain: ${what}`);
 }
 
 /** Servers with the Redis protocol. */
@@ -71,8 +65,8 @@ export async function startRedis({
 }> {
   const [folder, at] = [await temporaryFolder(atEnd), port ?? (await freePort())];
   const where = ['--port', String(at), '--bind', '127.0.0.1', '--save', ''];
-  const { kill } = runServer(server, [...where, ...args], folder, atEnd);
-  await until(() => answers(at));
+  const kill = runServer(server, [...where, ...args], folder, atEnd);
+  await until(`starting ${server}`, () => answers(at));
   return { address: `redis://127.0.0.1:${at}`, port: at, kill };
 }
 
@@ -110,23 +104,18 @@ export async function startPostgres(
   await mkdir(data);
   chmodSync(folder, 0o755);
   spawnSync('chown', ['-R', 'postgres', data]);
-  const asPostgres = (command: string, ...rest: readonly string[]): string[] => [
-    '-u',
-    'postgres',
-    '--',
-    join(binaries, command),
-    ...rest,
-  ];
-  spawnSync('runuser', asPostgres('initdb', '-D', data, '-A', 'trust', '-N', ...args), { cwd: folder });
-  const stop = (): void => {
-    spawnSync('runuser', asPostgres('pg_ctl', '-D', data, '-m', 'immediate', 'stop'), { cwd: folder });
-  };
+  const asPostgres = (command: string): string[] => ['-u', 'postgres', '--', join(binaries, command)];
+  const runAs = (command: string, ...rest: readonly string[]) =>
+    spawnSync('runuser', [...asPostgres(command), ...rest], { cwd: folder });
+  runAs('initdb', '-D', data, '-A', 'trust', '-N', ...args);
+  const stop = (): unknown => runAs('pg_ctl', '-D', data, '-m', 'immediate', 'stop');
   const start = async (): Promise<void> => {
     const where = ['-D', data, '-p', String(port), '-k', data, '-F'];
-    runServer('runuser', asPostgres('postgres', ...where), folder, atEnd);
-    await until(() => spawnSync('pg_isready', ['-h', '127.0.0.1', '-p', String(port)]).status === 0);
+    runServer('runuser', [...asPostgres('postgres'), ...where], folder, atEnd);
+    const ready = ['-h', '127.0.0.1', '-p', String(port)];
+    await until('starting PostgreSQL', () => spawnSync('pg_isready', ready).status === 0);
   };
-  atEnd(stop);
+  atEnd(() => void stop());
   await start();
   return {
     address: `postgres://postgres@127.0.0.1:${port}/postgres`,
@@ -136,9 +125,7 @@ export async function startPostgres(
     },
     sql: (text) => {
       const connection = ['-h', '127.0.0.1', '-p', String(port), '-v', 'ON_ERROR_STOP=1'];
-      const { status, stderr } = spawnSync('runuser', asPostgres('psql', ...connection, '-c', text), {
-        cwd: folder,
-      });
+      const { status, stderr } = runAs('psql', ...connection, '-c', text);
       if (status !== 0) throw new Error(String(stderr));
     },
   };

@@ -60,15 +60,8 @@ export async function runInjected(
 ): Promise<InjectedRun> {
   const { thread, call, ordinal, fault } = injection;
   const what = fault === 'KILL' ? 'signal=KILL' : `error=${fault}`;
-  const options = [
-    '-y',
-    '-o',
-    traceFile,
-    '-e',
-    `trace=${call}`,
-    '-e',
-    `inject=${call}:${what}:when=${ordinal}`,
-  ];
+  const inject = `inject=${call}:${what}:when=${ordinal}`;
+  const options = ['-y', '-o', traceFile, '-e', `trace=${call}`, '-e', inject];
   const ended = await runTraced(program, async (here) => {
     if (here.name === thread) return [...options, '-p', String(here.threadId)];
     return here.name === 'main' && thread === 'pool'

@@ -1,6 +1,6 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 
 import { expect } from 'vitest';
 
@@ -56,13 +56,12 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): P
 }
 
 async function filesIn(tree: string): Promise<Record<string, Buffer>> {
-  const found = await readdir(tree, { recursive: true, withFileTypes: true }).catch(() => []);
-  const paths = found.filter((each) => each.isFile()).map((each) => join(each.parentPath, each.name));
-  return Object.fromEntries(
-    await Promise.all(
-      paths.map(async (path) => [path.slice(tree.length + 1), await readFile(path)] as const),
-    ),
-  );
+  const files: Record<string, Buffer> = {};
+  for (const entry of await readdir(tree, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    const file = join(entry.parentPath, entry.name);
+    if (entry.isFile()) files[relative(tree, file)] = await readFile(file);
+  }
+  return files;
 }
 
 /** Larger archives take long in tiny pieces. */

@@ -2,13 +2,11 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { onTestFinished } from 'vitest';
-
 import { loadPage } from '../../src/lib/http/page-files.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry, type Registry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
-import { createService } from '../../src/server/http/service.ts';
+import { startGitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
 
 export const KEY = 'key-of-anna';
@@ -41,33 +39,20 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
   const registry = await openRegistry(join(folder, 'service'));
   const library = createGitLibrary(registry, maxUploadBytes === undefined ? {} : { maxUploadBytes });
   const failures: unknown[] = [];
+  const noteFailure = ({ error }: { readonly error?: unknown }): void => {
+    if (error !== undefined) failures.push(error);
+  };
   const keys = [
     fixedKey('personal', 'Anna Ångström', KEY),
     fixedKey('group', 'hook', GROUP_KEY),
     fixedKey('token', 'Anna Ångström', 'token-of-anna'),
   ];
-  const service = createService({
-    library,
-    changes: library.changes,
-    keys: () => Promise.resolve(keys),
-    page: await loadPage('server/uploads/page', 'the form for uploads'),
-    onRequest: ({ error }) => {
-      if (error !== undefined) failures.push(error);
-    },
-  });
-  onTestFinished(async () => {
-    await service.close();
-    await library.close();
-    await registry.close();
-  });
-  const { port } = await service.listen({ host: '127.0.0.1', port: 0 });
-  return {
-    registry,
-    folder,
-    origin: `http://127.0.0.1:${port}/`,
-    failures,
-    address: (name) => `http://anyone:${KEY}@127.0.0.1:${port}/git/${name}`,
-  };
+  const page = await loadPage('server/uploads/page', 'the form for uploads');
+  const options = { page, keys: () => Promise.resolve(keys) };
+  const { baseUrl } = await startGitService(registry, noteFailure, options, library);
+  const origin = new URL('/', baseUrl).href;
+  const address = (name: string): string => `${origin.replace('//', `//anyone:${KEY}@`)}git/${name}`;
+  return { registry, folder, origin, failures, address };
 }
 
 /** Runs git as on another machine. */

@@ -4,11 +4,8 @@ import { ZipFile } from 'yazl';
 /** A small workbook with some rows. */
 export function makeBook(rows: ReadonlyArray<ReadonlyArray<string | number>> = [['a', 1]]): WorkBook {
   const book = utils.book_new();
-  utils.book_append_sheet(
-    book,
-    utils.aoa_to_sheet(rows.map((row) => [...row]) as Array<Array<CellObject | string | number>>),
-    'Sheet',
-  );
+  const cells = rows.map((row) => [...row]) as Array<Array<CellObject | string | number>>;
+  utils.book_append_sheet(book, utils.aoa_to_sheet(cells), 'Sheet');
   return book;
 }
 
