@@ -3,7 +3,7 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { type LogLevel, standardError } from '../../lib/process/streams.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { escapedJson, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { escapedJson, say, type Shown, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RequestInfo } from '../http/service.ts';
 
 /** The levels, from the least to the most important. */
@@ -22,22 +22,18 @@ export function openServeLog(log: Settings['log']): void {
 /**
  * A line of the log, with its line feed: the time in UTC, a mark of the level, and the text. As JSON it has the fields of
  * the daemon's log.
- * @param text on one line; it may contain text that others wrote
- * @param block lines below it
+ * @param text a string may contain text that others wrote
  */
 export function formatLine(
   format: Settings['log']['format'],
   level: LogLevel,
-  text: string,
+  text: Shown,
   at: Date,
-  block: TerminalText | null = null,
 ): TerminalText {
   const time = at.toISOString();
-  const lines = joinLines(block === null ? [text] : [text, block]);
-  if (format === 'json') {
-    return say`${escapedJson(JSON.stringify({ level, time, pid: process.pid, msg: String(lines) }))}\n`;
-  }
-  return say`${time} ${MARKS[level] ?? ''}${lines}\n`;
+  if (format !== 'json') return say`${time} ${MARKS[level] ?? ''}${text}\n`;
+  const line = { level, time, pid: process.pid, msg: String(say`${text}`) };
+  return say`${escapedJson(JSON.stringify(line))}\n`;
 }
 
 /** Writes a line to the log of the service, on standard error, if its level is logged. @param text may contain text that others wrote */
@@ -46,9 +42,9 @@ export function log(text: string, level: LogLevel = 'info'): void {
     standardError.write(formatLine(settings.format, level, text, new Date()), level);
 }
 
-/** Writes a message at every log level. @param block lines below it */
-export function logAlways(text: string, block: TerminalText): void {
-  standardError.write(formatLine(settings.format, 'info', text, new Date(), block), 'info');
+/** Writes a message at every log level. */
+export function logAlways(text: TerminalText): void {
+  standardError.write(formatLine(settings.format, 'info', text, new Date()), 'info');
 }
 
 /** A key of this service, even a revoked one, and user and password in an address. */

@@ -72,10 +72,8 @@ export async function serveUntilStopped({
     ]);
     if (isStopped) return;
     if (temporary !== null) {
-      logAlways(
-        'No key is set: these are valid until the service stops. Settings for a mirror of it:',
-        mirrorSettings(baseUrl, temporary, mirrorDirectory),
-      );
+      const heading = 'No key is set: these are valid until the service stops. Settings for a mirror of it:';
+      logAlways(joinLines([heading, mirrorSettings(baseUrl, temporary, mirrorDirectory)]));
       log(`Keys that last: ${keyCommand('personal', directory)}, and the same with --kind token`);
     }
     if (!(await keys()).some(({ kind }) => kind === 'token')) {

@@ -20,12 +20,12 @@ describe('the log of serve', () => {
   it('has lines of one form, with a mark for problems', () => {
     for (const level of ['warn', 'error'] as const)
       expect(String(formatLine('pretty', level, 'a', AT))).toBe('2026-01-02T03:04:05.678Z ! a\n');
-    const line = formatLine('auto', 'info', 'GET / 200', AT, say`b:\n  c`);
+    const line = formatLine('auto', 'info', say`GET / 200\nb:\n  c`, AT);
     expect(String(line)).toBe('2026-01-02T03:04:05.678Z GET / 200\nb:\n  c\n');
   });
 
   it('has one line of JSON per message, even for text of several lines', () => {
-    const line = String(formatLine('json', 'warn', 'a', AT, say`b:\n  c`));
+    const line = String(formatLine('json', 'warn', say`a\nb:\n  c`, AT));
     expect(line.indexOf('\n')).toBe(line.length - 1);
     expect(JSON.parse(line)).toEqual({
       level: 'warn',
