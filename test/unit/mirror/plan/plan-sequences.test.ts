@@ -416,10 +416,13 @@ describe('in any history of a service', () => {
       const withBad = makePlan({ ...input, listing: bad });
       const [found, expected] = [ofOthers(withBad), ofOthers(plan)];
       // An incomplete list retires nothing: a target that the complete list retires may only wait or be requested.
-      for (const { kind, target } of plan) {
+      // A new target at the path of such a target may wait for it.
+      const leaving = new Set(plan.flatMap(({ kind, path }) => (kind === 'retire' ? [path] : [])));
+      for (const { kind, path, target } of plan) {
         const key = targetKey(target);
-        if (kind !== 'retire' || !expected.delete(key)) continue;
-        expect(found.get(key) ?? 'hold').toMatch(/^(?:retire|hold|pull)/);
+        if ((kind !== 'retire' && !leaving.has(path)) || !expected.delete(key)) continue;
+        const allowed = kind === 'retire' ? /^(?:retire|hold|pull)/ : /^(?:pull|hold path-occupied) /;
+        expect(found.get(key) ?? 'hold').toMatch(allowed);
         found.delete(key);
       }
       expect(found).toEqual(expected);
