@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 
 import { runProgram } from '../../src/cli/frame/program.ts';
-import { variablesOf } from './program.ts';
+import { type Variables, variablesOf } from './program.ts';
 
 /** The output of a command, and its exit code. */
 export interface Written {
@@ -14,10 +14,7 @@ export interface Written {
  * Runs a command in this process, and captures its output.
  * @param settings variables without the prefix: `DIRECTORY`
  */
-export async function runHere(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
-): Promise<Written> {
+export async function runHere(args: readonly string[], settings: Variables = {}): Promise<Written> {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {

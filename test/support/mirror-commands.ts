@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type FakeKnobs, FakeService } from './fake-service.ts';
 import { runHere, type Written } from './in-process.ts';
 import { onTestFinished } from 'vitest';
-import { variablesOf } from './program.ts';
+import { type Variables, variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A target of `status --json`, with the fields that tests need. */
@@ -19,15 +19,12 @@ export interface MirrorCommands {
   readonly service: FakeService;
   readonly directory: string;
   /** The settings of both as variables, for a program of its own. */
-  readonly variables: Readonly<Record<string, string>>;
+  readonly variables: Variables;
   /** The path of a target's published tree. */
   readonly tree: (target: string) => string;
   readonly run: (...args: readonly string[]) => Promise<Written>;
   /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
-  readonly command: (
-    args: readonly string[],
-    settings?: Readonly<Record<string, string>>,
-  ) => Promise<Written>;
+  readonly command: (args: readonly string[], settings?: Variables) => Promise<Written>;
   /** The targets of `status`, by their paths. */
   readonly status: () => Promise<Record<string, ShownTarget>>;
 }

@@ -35,8 +35,11 @@ export interface Running {
   readonly stop: () => Promise<Ended>;
 }
 
+/** Variables, or settings as variables without the prefix: `DIRECTORY`. */
+export type Variables = Readonly<Record<string, string>>;
+
 /** The environment of this machine without settings of this program, plus the given ones. */
-export function cleanEnvironment(settings: Readonly<Record<string, string>>): NodeJS.ProcessEnv {
+export function cleanEnvironment(settings: Variables): NodeJS.ProcessEnv {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !name.startsWith('WORKBOOK_MIRROR_') && name !== 'CREDENTIALS_DIRECTORY',
   );
@@ -44,17 +47,13 @@ export function cleanEnvironment(settings: Readonly<Record<string, string>>): No
 }
 
 /** Settings as variables. @param settings variables without the prefix: `DIRECTORY` */
-export function variablesOf(settings: Readonly<Record<string, string>>): Record<string, string> {
+export function variablesOf(settings: Variables): Record<string, string> {
   const named = Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]);
   return Object.fromEntries(named) as Record<string, string>;
 }
 
 /** Starts the program, and kills it when the running test ends. */
-export function start(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
-  cwd = process.cwd(),
-): Running {
+export function start(args: readonly string[], settings: Variables = {}, cwd = process.cwd()): Running {
   const child = spawn(process.execPath, [MAIN, ...args], {
     env: cleanEnvironment(settings),
     cwd,
@@ -108,10 +107,7 @@ export function start(
 }
 
 /** Starts a daemon without a schedule, and waits for its first pass. */
-export async function startDaemon(
-  settings: Readonly<Record<string, string>>,
-  args: readonly string[] = [],
-): Promise<Running> {
+export async function startDaemon(settings: Variables, args: readonly string[] = []): Promise<Running> {
   const daemon = start(['run', ...args], { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *', ...settings });
   await daemon.prints(/"pass\.finished"/);
   return daemon;
@@ -125,10 +121,6 @@ export async function addressOf({ prints, stdout }: Running): Promise<string> {
 }
 
 /** Runs the program. */
-export function run(
-  args: readonly string[],
-  settings: Readonly<Record<string, string>> = {},
-  cwd?: string,
-): Promise<Ended> {
+export function run(args: readonly string[], settings: Variables = {}, cwd?: string): Promise<Ended> {
   return start(args, settings, cwd).ended;
 }

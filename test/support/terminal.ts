@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 
 import { MAIN } from './built.ts';
-import { cleanEnvironment } from './program.ts';
+import { cleanEnvironment, type Variables } from './program.ts';
 
 /**
  * Runs the program on a terminal, and answers its questions.
@@ -13,7 +13,7 @@ import { cleanEnvironment } from './program.ts';
 export function onTerminal(
   args: string,
   answers: readonly (readonly [question: string, keys: string])[],
-  settings: Readonly<Record<string, string>>,
+  settings: Variables,
   end = ':',
 ): Promise<{ code: number | null; text: string }> {
   const command = `${process.execPath} ${MAIN} ${args}; code=$?; ${end}; exit $code`;
