@@ -1,18 +1,16 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 import { createRepository } from '../../../src/app/create-repository.ts';
 import { Transport } from '../../../src/mirror/upstream/transport.ts';
+import { listen } from '../../support/listen.ts';
 
 const ROW = { id: 'i', name: 'A', full_name: 'A', url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
 const MAYBE = /may or may not have been created/;
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
-let server: Server;
 let transport: Transport;
 let answers: Answer[] = [];
 let requests: Array<{ line: string; key: string | undefined; body: string }> = [];
@@ -22,12 +20,12 @@ function json(status: number, body: unknown, headers: Record<string, string> = {
   return (response) => response.writeHead(status, headers).end(JSON.stringify(body));
 }
 
-function connect(baseUrl: string): Transport {
+function connect(baseUrl: string, timeoutMs = 60_000): Transport {
   return new Transport({
     baseUrl,
     keys: (generation) => (generation === 'current' ? ['first-key', 'second-key'] : []),
     keyMemory: {},
-    timeoutMs: 1000,
+    timeoutMs,
     connections: 2,
     pause: {},
   });
@@ -36,7 +34,7 @@ function connect(baseUrl: string): Transport {
 beforeEach(async () => {
   answers = [];
   requests = [];
-  server = createServer((request, response) => {
+  const server = createServer((request, response) => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
@@ -51,17 +49,11 @@ beforeEach(async () => {
       else answer(response, request);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  origin = `http://${await listen(server)}`;
   transport = connect(`${origin}/api`);
 });
 
-afterEach(async () => {
-  await transport.close();
-  server.closeAllConnections();
-  server.close();
-});
+afterEach(() => transport.close());
 
 function create(signal = new AbortController().signal): Promise<unknown> {
   return createRepository(
@@ -112,8 +104,10 @@ describe('a repository that is created through the client', () => {
         setImmediate(() => response.destroy());
       },
     ],
-  ])('is asked for once when the service %s', async (_, answer) => {
+  ])('is asked for once when the service %s', async (what, answer) => {
     answers = [answer, json(201, ROW)];
+    // All others answer at once.
+    if (what === 'never answers') transport = connect(`${origin}/api`, 300);
     await expect(create()).rejects.toMatchObject({ hint: expect.stringMatching(MAYBE) as unknown });
     expect(requests).toHaveLength(1);
   });

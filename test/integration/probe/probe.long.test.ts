@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -9,6 +7,7 @@ import { escaped } from '../../../src/lib/text/terminal-text.ts';
 import { probe, type ProbeReport } from '../../../src/probe/probe.ts';
 import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { renderReport } from '../../../src/probe/report.ts';
+import { listen } from '../../support/listen.ts';
 import { startEmbedded } from '../../support/embedded.ts';
 import {
   API_KEY,
@@ -64,11 +63,7 @@ describe('a request of a probe', () => {
       const drip = setInterval(() => response.write(' '), 20);
       response.once('close', () => clearInterval(drip));
     });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo;
-    const asker = new Asker({ ...optionsFor(`http://127.0.0.1:${port}/api`), timeoutMs: 200 });
+    const asker = new Asker({ ...optionsFor(`http://${await listen(server)}/api`), timeoutMs: 200 });
     onTestFinished(() => asker.close());
     const answer = await asker.ask({ target: '/repos', maxBytes: 1000, credential: null });
     expect(answer).toMatchObject({ status: 0, isWhole: false, failure: { code: 'service.timeout' } });
@@ -295,9 +290,7 @@ describe('the command probe', () => {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
       WORKBOOK_MIRROR_SERVICE_API_KEY: API_KEY,
     });
-    await expect
-      .poll(() => service.requests.some(({ path }) => path.includes('/contents')), { timeout: 20_000 })
-      .toBe(true);
+    await expect.poll(() => service.requests.some(({ path }) => path.includes('/contents'))).toBe(true);
     running.child.kill('SIGINT');
     const { exitCode, stdout, stderr } = await running.ended;
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });

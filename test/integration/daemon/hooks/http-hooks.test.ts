@@ -1,5 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { createPoster } from '../../../../src/daemon/hooks/post.ts';
@@ -61,11 +59,6 @@ function note(target: string): Notification {
   return { type: 'target.failed', fields: { target } };
 }
 
-async function until(test: () => boolean): Promise<void> {
-  for (let tries = 0; tries < 1500 && !test(); tries += 1) await sleep(10);
-  expect(test()).toBe(true);
-}
-
 describe('a webhook', () => {
   it('receives messages in order, with a signature over the body', async () => {
     const { origin, received } = await startReceiver(() => 204);
@@ -77,7 +70,7 @@ describe('a webhook', () => {
     });
     webhook.tell([note('A/main'), note('B/main')]);
     webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
-    await until(() => received.length === 3);
+    await expect.poll(() => received.length).toBe(3);
     expect(received.map(({ url }) => url)).toEqual(['/a/path?q=1', '/a/path?q=1', '/a/path?q=1']);
     const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
     expect(bodies).toMatchObject([
@@ -99,7 +92,7 @@ describe('a webhook', () => {
     const { origin, received } = await startReceiver(() => 200);
     const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'], format: 'json' });
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
-    await until(() => received.length === 1);
+    await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
     await webhook.close(1000);
     expect(received).toHaveLength(1);
@@ -117,7 +110,7 @@ describe('a webhook', () => {
       format: 'json',
     });
     webhook.tell([note('A/main'), note('B/main')]);
-    await until(() => events.length === 1);
+    await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([
       { name: 'notification.failed', to: 'webhook', attempts: 1, code: 'notification.failed' },
     ]);
@@ -142,7 +135,7 @@ describe('a webhook', () => {
       },
     });
     webhook.tell([note('A/main')]);
-    await until(() => events.length === 1);
+    await expect.poll(() => events.length).toBe(1);
     format = 'slack';
     await webhook.close(5000);
     const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
@@ -157,7 +150,7 @@ describe('a webhook', () => {
     });
     const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell([note('A/main')]);
-    await until(() => events.length === 1);
+    await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([{ hint: expect.stringContaining('Redirects are not followed') as string }]);
     expect(other.received).toEqual([]);
   });
@@ -166,7 +159,7 @@ describe('a webhook', () => {
     const { origin, received } = await startReceiver(() => null);
     const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
-    await until(() => received.length === 1);
+    await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.body).toContain('T4000/main');
     await webhook.close(50);
     expect(events).toMatchObject([{ message: 'More than 1000 notifications wait: the oldest are dropped.' }]);
@@ -225,7 +218,7 @@ describe('a heartbeat', () => {
       emit: (event) => events.push(event),
     });
     for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
-    await until(() => events.length === 1);
+    await expect.poll(() => events.length).toBe(1);
     expect(JSON.stringify(events)).not.toContain('s3cret');
     await heartbeat.close(5000);
     heartbeat.beat();

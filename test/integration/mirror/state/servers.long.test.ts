@@ -11,6 +11,7 @@ import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { type NamespaceStore, namespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { State } from '../../../../src/mirror/state/state.ts';
+import { listen } from '../../../support/listen.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -20,13 +21,8 @@ async function opened(address: string): Promise<NamespaceStore> {
   return namespaceStore(backend, 'ns');
 }
 
-/** Listens on a free port until the running test is finished. */
-async function listening(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void server.close());
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('no port');
-  return address.port;
+async function listenOn(server: Server): Promise<string> {
+  return (await listen(server)).replace('localhost', '127.0.0.1');
 }
 
 describe('a Redis server', () => {
@@ -167,11 +163,10 @@ describe.each(['redis', 'postgres'])('an address that begins with %s', (scheme) 
   const refusals: readonly (readonly [string, () => Promise<string>])[] = [
     ['refuses the connection', () => Promise.resolve('127.0.0.1:1')],
     ['has no name', () => Promise.resolve('no-such-host.invalid:1')],
-    ['never answers', async () => `127.0.0.1:${await listening(createServer())}`],
+    ['never answers', () => listenOn(createServer())],
     [
       'answers something else',
-      async () =>
-        `127.0.0.1:${await listening(createServer((socket) => socket.end('HTTP/1.1 400 No\r\n\r\n')))}`,
+      () => listenOn(createServer((socket) => socket.end('HTTP/1.1 400 No\r\n\r\n'))),
     ],
   ];
 

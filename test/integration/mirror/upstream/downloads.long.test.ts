@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { once } from 'node:events';
 import { access, readFile, rm, writeFile } from 'node:fs/promises';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
 
@@ -17,6 +16,7 @@ import {
 import { Transport, type TransportOptions } from '../../../../src/mirror/upstream/transport.ts';
 import { type Destination, FileDestination } from '../../../../src/mirror/upstream/download.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
+import { listen } from '../../../support/listen.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The difference of one answer from a whole and honest one. */
@@ -37,7 +37,7 @@ interface Mood {
 
 const REPOSITORY: Repository = { id: 'r', name: 'r', fullName: 'r', url: null, createdAt: null };
 
-let server: Server;
+let address = '';
 let transport: Transport;
 let folder = '';
 let destination = '';
@@ -129,10 +129,8 @@ function open(
   maxArchiveBytes = 10_000_000,
   maxBandwidth: number | null = null,
 ): Contents {
-  const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the server does not listen');
   transport = new Transport({
-    baseUrl: `http://127.0.0.1:${address.port}/api`,
+    baseUrl: `http://${address}/api`,
     keys: (generation) => (generation === 'current' ? ['key'] : []),
     keyMemory: {},
     timeoutMs: 5000,
@@ -190,15 +188,10 @@ beforeEach(async () => {
   folder = await temporaryFolder();
   destination = join(folder, 'download');
   [moods, asked, bodyBytes, retriedFrom, beforeAnswer] = [[], [], 0, [], () => {}];
-  server = createServer(answer).listen(0, '127.0.0.1');
-  await once(server, 'listening');
+  address = await listen(createServer(answer));
 });
 
-afterEach(async () => {
-  await transport.close();
-  server.closeAllConnections();
-  server.close();
-});
+afterEach(() => transport.close());
 
 describe('a download that breaks off', () => {
   it.each([
@@ -414,7 +407,7 @@ describe('a limited download', () => {
   it('is complete, and does not count as stalled', async () => {
     state = archive(100_000);
     const progress: number[] = [];
-    const context = open({ timeoutMs: 15, onProgress: () => progress.push(1) }, undefined, 200_000);
+    const context = open({ timeoutMs: 150, onProgress: () => progress.push(1) }, undefined, 50_000);
     expect(await download(context)).toMatchObject({ kind: 'archive', sizeBytes: 100_000 });
     expect(state.equals(await kept())).toBe(true);
     expect(progress.length).toBeGreaterThan(0);
