@@ -28,7 +28,7 @@ describe('diff --upstream', () => {
         const [made] = await readdir(temporary);
         expect(made).toMatch(/^workbook-mirror-diff-/);
         expect(service.takeDownloads()).not.toEqual([]);
-      }, 20_000);
+      }, 120_000);
       child.kill(signal);
       const { exitCode, stdout } = await ended;
       expect(exitCode).toBe(2);

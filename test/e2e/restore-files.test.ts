@@ -44,7 +44,6 @@ function inShell(
   return execute('bash', ['-c', line, 'bash', process.execPath, MAIN, ...args], {
     encoding: 'buffer',
     env: cleanEnvironment(settings),
-    timeout: 60_000,
   });
 }
 

@@ -174,7 +174,7 @@ export class MirrorHarness {
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { policy } = this;
     const { context, rememberInstallation } = this.opened;
-    const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(50_000) } = options;
+    const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(250_000) } = options;
     const { queue = context.queue, parts = {}, retries = ASKED.has(trigger) ? 'all' : undefined } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
     const report = await runPass(moved, policy, trigger, signal, retries);

@@ -19,7 +19,7 @@ export function runTaskHere<Name extends TaskName>(
   const place = ownPlace({ ofDirectory: () => settings, ofService, ofMirror: ofService });
   return runTask(
     name,
-    { ...place, signal: AbortSignal.timeout(50_000), emit: () => {}, tell: () => {} },
+    { ...place, signal: AbortSignal.timeout(250_000), emit: () => {}, tell: () => {} },
     wish,
   );
 }

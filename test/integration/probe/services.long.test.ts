@@ -148,7 +148,7 @@ describe.each([
     } finally {
       await running.close();
     }
-  }, 60_000);
+  });
 
   it.each(Object.keys(STATEMENTS))('does as the API says: %s', (id) => {
     const { kind } = STATEMENTS[id] ?? {};

@@ -46,7 +46,7 @@ const STARTS = {
 type Shell = keyof typeof STARTS;
 
 const [TAB, DUMP] = ['\t', '\u0014'];
-const WAIT = { timeout: 20_000, interval: 5 };
+const WAIT = { timeout: 120_000, interval: 5 };
 
 /** Names of repositories and branches with meaning for a shell. */
 const HOSTILE = [

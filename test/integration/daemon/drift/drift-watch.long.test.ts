@@ -33,7 +33,7 @@ async function watchedMirror() {
     watch.afterPass();
     await new Promise((resolve) => setTimeout(resolve, 1500));
     expect(examined.mock.calls).toHaveLength(before);
-  }, 20_000);
+  }, 60_000);
   const change = async (): Promise<void> => {
     const file = join(directory, 'mirror/Plan/main/a.xlsx');
     await chmod(file, 0o644);
@@ -48,22 +48,22 @@ it('records drift, and has it repaired, once the state can be written again', as
   const { mirror, watch, repairNow, change, notes } = await watchedMirror();
   const saveDrift = vi.spyOn(mirror.state, 'saveDrift').mockResolvedValueOnce(false);
   await change();
-  await vi.waitFor(() => expect(saveDrift).toHaveBeenCalledTimes(1), 5000);
+  await vi.waitFor(() => expect(saveDrift).toHaveBeenCalledTimes(1), 60_000);
   expect(repairNow).not.toHaveBeenCalled();
   watch.afterPass();
-  await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 10_000);
+  await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 60_000);
   expect(await notes()).toEqual([true]);
 });
 
 it('records the same drift again after its repair', async () => {
   const { watch, repairNow, events, pass, change, notes } = await watchedMirror();
   await change();
-  await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 10_000);
+  await vi.waitFor(() => expect(repairNow).toHaveBeenCalledTimes(1), 60_000);
   await pass();
   // Before the repair itself has been looked at.
   await change();
   expect(await notes()).toEqual([undefined]);
   watch.afterPass();
-  await vi.waitFor(async () => expect(await notes()).toEqual([true]), 10_000);
+  await vi.waitFor(async () => expect(await notes()).toEqual([true]), 60_000);
   expect(events.filter(({ name }) => name === 'target.drifted')).toHaveLength(2);
 });

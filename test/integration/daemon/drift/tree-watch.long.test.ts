@@ -55,7 +55,7 @@ it('reports a file in every existing folder, after any additions, removals and m
       for (const entry of folders) {
         const file = join(entry.parentPath, entry.name, 'last');
         await writeFile(file, '');
-        await vi.waitFor(() => expect(told).toContain(file), { timeout: 5000, interval: 2 });
+        await vi.waitFor(() => expect(told).toContain(file), { timeout: 60_000, interval: 2 });
       }
       await watched.close();
       expect(errors).toEqual([]);

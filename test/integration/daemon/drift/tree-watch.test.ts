@@ -55,7 +55,7 @@ async function watched(): Promise<Watched> {
     hints,
     hinted: async (path) => {
       const isHinted = (): boolean => [...hints].some((each) => `${each}/`.startsWith(`${path}/`));
-      await vi.waitFor(() => expect(isHinted(), [...hints].join(' ')).toBe(true), { timeout: 5000 });
+      await vi.waitFor(() => expect(isHinted(), [...hints].join(' ')).toBe(true), { timeout: 60_000 });
       hints.clear();
     },
     calm: async () => {

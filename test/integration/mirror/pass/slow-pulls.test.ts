@@ -96,7 +96,7 @@ class SlowPair {
   }
 
   async drained(): Promise<void> {
-    await expect.poll(() => this.queue.running().size, POLL).toBe(0);
+    await expect.poll(() => this.queue.running().size).toBe(0);
   }
 
   pass(options: PassOptions = {}): Promise<PassReport> {
@@ -132,14 +132,13 @@ class SlowPair {
 }
 
 /** The longest wait for something, in milliseconds. */
-const POLL = { timeout: 20_000 };
 
 describe('a single pass', () => {
   it('does the others before a slow pull, and waits for it', async () => {
     const pair = await SlowPair.start({}, false);
     const pass = pair.pass();
     await expect
-      .poll(() => pair.mirror.eventsOf('target.pulled').map(({ target }) => target), POLL)
+      .poll(() => pair.mirror.eventsOf('target.pulled').map(({ target }) => target))
       .toEqual(['Prompt/main']);
     expect(pair.mirror.eventsOf('pass.finished')).toEqual([]);
     await pair.release();

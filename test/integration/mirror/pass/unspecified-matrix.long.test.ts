@@ -120,4 +120,4 @@ it('any combination of what installations do gives an exact mirror through a lif
     numRuns: 60,
     endOnFailure: true,
   });
-}, 180_000);
+});

@@ -288,7 +288,7 @@ describe('the lock of a shared directory', () => {
     expect(await refused(instances, '1/2')).toMatch(/^directory.locked: .*Another workbook-mirror works/);
     expect(await refused(instances, '')).toMatch(/^directory.locked: .*Instances that share this directory/);
     expect(await refused(instances, '2/2')).toBe('opened');
-  }, 30_000);
+  });
 
   it('excludes instances of another count until all present ones have ended', async () => {
     const instances = await Instances.start(['1/2', '2/2'], 2);
@@ -300,7 +300,7 @@ describe('the lock of a shared directory', () => {
     await second?.stop();
     expect(await refused(instances, '4/5')).toBe('opened');
     expect(await refused(instances, '1/2')).toContain('as shards of 5, and this one is shard 1/2.');
-  }, 60_000);
+  });
 
   it('is lost to new instances of another count after a file server dropped it', async () => {
     const instances = await Instances.start(['2/2'], 2);
