@@ -261,7 +261,8 @@ describe('a probe', () => {
 describe('the command probe', () => {
   it('prints a list of statements about the embedded service', async () => {
     const { settings } = await startEmbedded();
-    const { exitCode, stdout, stderr } = await run(['probe'], settings);
+    const patient = { ...settings, WORKBOOK_MIRROR_SERVICE_TIMEOUT: '5m' };
+    const { exitCode, stdout, stderr } = await run(['probe'], patient);
     expect({ exitCode, stderr }).toEqual({
       exitCode: 0,
       stderr: 'Reading only, at most 150 requests, one after the other.\n',

@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -123,12 +122,15 @@ describe('the command after publishing', () => {
   });
 
   it('never overlaps, and runs once, without a list of files, for changes during a run', async () => {
-    const busy = `test -e busy && echo overlap >> "$MIRROR_DIRECTORY/ran"; touch busy; sleep 0.3; rm busy; ${LOG}`;
-    const stand = await Stand.start(`cd "$MIRROR_DIRECTORY"; ${busy}`);
+    const busy = 'touch busy; while [ ! -e go ]; do sleep 0.02; done; rm busy';
+    const stand = await Stand.start(
+      `cd "$MIRROR_DIRECTORY"; test -e busy && echo overlap >> ran; ${busy}; ${LOG}`,
+    );
     stand.publish('A/main', 1, 'a');
-    await sleep(100);
+    await expect.poll(() => readdir(stand.folder)).toContain('busy');
     for (let at = 2; at < 6; at += 1) stand.publish('A/main', at, `file-${at}`);
     stand.publish('B/main', 1, 'b');
+    await writeFile(join(stand.folder, 'go'), '');
     expect(await stand.queue.settled()).toBe(0);
     expect(await stand.ran()).toEqual([
       `published A/main known ${added('a')}`,

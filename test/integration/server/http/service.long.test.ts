@@ -323,7 +323,7 @@ describe.skipIf(process.platform !== 'linux')('git programs', () => {
       start(contentsPath('Large', 'a.bin')),
     ]);
     await sleep(200);
-    expect(await gitProcesses()).toBe(3);
+    await expect.poll(gitProcesses).toBe(3);
     for (const response of responses) response.destroy();
     await untilNoGit();
     await expect.poll(() => requests.length).toBe(3);
