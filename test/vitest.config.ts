@@ -88,6 +88,8 @@ export default defineConfig({
           include: ['e2e/**/*.test.ts'],
           setupFiles: MUTATION,
           ...PATIENT,
+          // Each starts many programs, one after the other.
+          testTimeout: 900_000,
         },
       },
       {
