@@ -109,7 +109,7 @@ describe('the writer', () => {
     const kinds = new Set<string | undefined>();
     const branches = new Set<string>();
     let before = await shown();
-    for (let turn = 0; turn < 24; turn += 1) {
+    for (let turn = 0; turn < 12; turn += 1) {
       const edit = await makeEdit();
       const { repository, branch, path, commitId, summary } = edit;
       kinds.add(summary.split(' ')[0]);
