@@ -60,10 +60,10 @@ async function startOdd() {
       ...library,
       repositories: async () => (await library.repositories()).filter(({ id }) => !hidden.has(id)),
       workbooks: async () => {
-        const { rows, standingOf } = await library.workbooks();
+        const { rows, statusOf } = await library.workbooks();
         const listed = (await library.repositories()).filter(({ id }) => !hidden.has(id));
         const names = new Set(listed.map(({ full_name }) => full_name));
-        return { rows: rows.filter(({ integration }) => names.has(integration)), standingOf };
+        return { rows: rows.filter(({ integration }) => names.has(integration)), statusOf };
       },
     },
     keys: () => Promise.resolve([fixedKey('personal', 't', 'key'), fixedKey('token', 't', 'token')]),

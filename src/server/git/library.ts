@@ -43,17 +43,17 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     if (!isClosing) options.tell?.(...notice);
   };
   const listing = createWorkbookListing(git, registry, tell);
-  const standings = hasChecks ? createProcessingStatuses({ git, registry, tell }) : null;
-  const standingOf = standings?.of ?? (() => SUCCESS);
+  const statuses = hasChecks ? createProcessingStatuses({ git, registry, tell }) : null;
+  const statusOf = statuses?.of ?? (() => SUCCESS);
   const workbooks = async (): Promise<Workbooks> => {
     const rows = await listing.rows();
-    standings?.look(rows);
-    return { rows, standingOf: unlessBusy(registry, listing.unreadable(), standingOf) };
+    statuses?.look(rows);
+    return { rows, statusOf: unlessBusy(registry, listing.unreadable(), statusOf) };
   };
   const onChange = (repositoryId: string): void => {
     void packGrown(git, registry.gitDirectory(repositoryId));
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
-    if (standings !== null) workbooks().catch(() => undefined);
+    if (statuses !== null) workbooks().catch(() => undefined);
   };
   registry.fetches.onFetched = onChange;
   const changes = createChanges(git, registry, maxUploadBytes, onChange);
@@ -64,11 +64,11 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     changes,
     async checkAll() {
       await workbooks();
-      await standings?.idle();
+      await statuses?.idle();
     },
     async close() {
       isClosing = true;
-      standings?.close();
+      statuses?.close();
       await git.stop();
     },
   };
@@ -78,14 +78,14 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
 function unlessBusy(
   registry: Registry,
   unreadable: ReadonlySet<string>,
-  standingOf: Workbooks['standingOf'],
-): Workbooks['standingOf'] {
+  statusOf: Workbooks['statusOf'],
+): Workbooks['statusOf'] {
   const busy = registry
     .list()
     .filter(({ id }) => unreadable.has(id) || registry.fetches.activityOf(id) !== null);
-  if (busy.length === 0) return standingOf;
+  if (busy.length === 0) return statusOf;
   const names = new Set(busy.map(({ full_name }) => full_name));
-  return (row) => (names.has(row.integration) ? PROCESSING : standingOf(row));
+  return (row) => (names.has(row.integration) ? PROCESSING : statusOf(row));
 }
 
 /** Everything that changes repositories, which are named by their ids. */

@@ -72,7 +72,7 @@ export interface ProcessingStatus {
 export interface Workbooks {
   /** Sorted by id and branch; the same array as long as nothing has changed. */
   readonly rows: readonly WorkbookRow[];
-  readonly standingOf: (row: WorkbookRow) => ProcessingStatus;
+  readonly statusOf: (row: WorkbookRow) => ProcessingStatus;
 }
 
 /** The source of everything that can be read. */

@@ -73,7 +73,7 @@ function folded(text: string): string {
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4; `file` as its appendix has it). */
 function present(
   { id, integration, branch, path, version, file }: WorkbookRow,
-  standing: ProcessingStatus,
+  { status, processing, failure }: ProcessingStatus,
 ): unknown {
   return {
     type: 'workbook',
@@ -87,11 +87,11 @@ function present(
       action: version.action,
       created_at: version.createdAt,
       message: version.message,
-      status: standing.status,
+      status,
       branch,
       parent: { id: version.parentId },
     },
-    status: { processing: standing.processing, failure: standing.failure },
+    status: { processing, failure },
     ...(file === undefined ? {} : { file }),
   };
 }
@@ -107,14 +107,14 @@ export async function answerWorkbooks(
   defaultPageSize: number,
 ): Promise<Reply> {
   const query = readQuery(address.searchParams, defaultPageSize);
-  const { rows, standingOf } = await library.workbooks();
+  const { rows, statusOf } = await library.workbooks();
   const { status, q } = query;
   const wanted = folded(q);
   const selected = rows.filter(
     (row) =>
-      (status === undefined || standingOf(row)[status] > 0) &&
+      (status === undefined || statusOf(row)[status] > 0) &&
       (q === '' || folded(`/${row.path}`).includes(wanted)),
   );
   const { results, ...envelope } = cutPage(selected, query, address);
-  return jsonReply(200, { ...envelope, results: results.map((row) => present(row, standingOf(row))) });
+  return jsonReply(200, { ...envelope, results: results.map((row) => present(row, statusOf(row))) });
 }

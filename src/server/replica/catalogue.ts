@@ -100,5 +100,5 @@ export function workbooksOf(repositories: ReadonlyMap<string, MirroredRepository
     }
   }
   rows.sort((a, b) => byCodeUnits(a.id, b.id) || byCodeUnits(a.branch, b.branch));
-  return { rows, standingOf: (row) => (unsettled.has(row) ? UNSETTLED : DONE) };
+  return { rows, statusOf: (row) => (unsettled.has(row) ? UNSETTLED : DONE) };
 }

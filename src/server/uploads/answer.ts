@@ -14,7 +14,7 @@ const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;
 type Fields = Partial<Record<(typeof FIELDS)[number], string>>;
 
 const FIELD_LIMIT_BYTES = 64 * 1024;
-/** Longest path of a folder, in characters; nobody needs a longer one. */
+/** Longest path of a folder, in characters: no repository needs a longer one. */
 const FOLDER_LIMIT = 1024;
 /** Most files in one commit; git gets their names as arguments. */
 const FILES_LIMIT = 500;

@@ -53,7 +53,7 @@ async function findingsOf(
 }
 
 /** The counters of the sample workbooks: some are being processed, some have failed. */
-function standingOf({ path, branch }: WorkbookRow): ProcessingStatus {
+function statusOf({ path, branch }: WorkbookRow): ProcessingStatus {
   const processing = path.includes('Budget') ? 1 : 0;
   const failure = branch === 'main' && path.endsWith('.xlsm') ? 2 : 0;
   const status = failure > 0 ? 'failure' : processing > 0 ? 'processing' : 'success';
@@ -61,13 +61,13 @@ function standingOf({ path, branch }: WorkbookRow): ProcessingStatus {
 }
 
 /** The embedded service on Git repositories, with pages so small that there are several. */
-async function startGitService(standing?: typeof standingOf): Promise<Implementation> {
+async function startGitService(status?: typeof statusOf): Promise<Implementation> {
   const folder = await mkdtemp(join(tmpdir(), 'conformance-test-'));
   const { registry } = await createSamples(join(folder, 'service'));
   const library = createGitLibrary(registry);
   const workbooks: typeof library.workbooks = async () => ({
     ...(await library.workbooks()),
-    ...(standing === undefined ? {} : { standingOf: standing }),
+    ...(status === undefined ? {} : { statusOf: status }),
   });
   const [apiKey, apiToken, groupKey] = ['a-personal-key', 'a-personal-token', 'a-group-key'];
   const keys = [
@@ -129,7 +129,7 @@ async function startReplica(): Promise<Implementation> {
 describe.each([
   {
     name: 'the embedded service on Git',
-    start: () => startGitService(standingOf),
+    start: () => startGitService(statusOf),
     untried: [],
   },
   {

@@ -136,19 +136,19 @@ describe('the rows', () => {
     const told: string[] = [];
     const library = createGitLibrary(registry, { tell: (line) => told.push(line) });
     onTestFinished(library.close);
-    const standings = async (): Promise<unknown> => {
-      const { rows, standingOf } = await library.workbooks();
-      return rows.map((row) => [row.id, standingOf(row).status]);
+    const statuses = async (): Promise<unknown> => {
+      const { rows, statusOf } = await library.workbooks();
+      return rows.map((row) => [row.id, statusOf(row).status]);
     };
     const whole = [
       ['A/x.xlsx', 'success'],
       ['B/b.xlsx', 'success'],
     ];
-    expect(await standings()).toEqual(whole);
+    expect(await statuses()).toEqual(whole);
     await rename(gitDirectory, `${gitDirectory}-away`);
-    expect(await standings()).toEqual([['A/x.xlsx', 'processing'], whole[1]]);
+    expect(await statuses()).toEqual([['A/x.xlsx', 'processing'], whole[1]]);
     await rename(`${gitDirectory}-away`, gitDirectory);
-    expect(await standings()).toEqual(whole);
+    expect(await statuses()).toEqual(whole);
     expect(told).toEqual([
       expect.stringContaining('A: its workbooks cannot be read'),
       'A: its workbooks can be read again.',
@@ -194,9 +194,9 @@ describe('the status of workbooks', () => {
     'cut.xlsx': ['damaged', () => bytesOf(makeBook(), 'xlsx').subarray(0, 1000)],
   };
 
-  async function standings(library: GitLibrary): Promise<Record<string, string>> {
-    const { rows, standingOf } = await library.workbooks();
-    return Object.fromEntries(rows.map((row) => [row.path, standingOf(row).status]));
+  async function statuses(library: GitLibrary): Promise<Record<string, string>> {
+    const { rows, statusOf } = await library.workbooks();
+    return Object.fromEntries(rows.map((row) => [row.path, statusOf(row).status]));
   }
 
   /** A library with checks, and its reports of failed workbooks: path and finding. */
@@ -223,9 +223,9 @@ describe('the status of workbooks', () => {
     await bench.commit(changes);
     const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
-    expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['processing']));
+    expect(new Set(Object.values(await statuses(library)))).toEqual(new Set(['processing']));
     await library.checkAll();
-    expect(await standings(library)).toEqual({
+    expect(await statuses(library)).toEqual({
       'x.xlsx': 'success',
       ...Object.fromEntries(Object.keys(GOOD).map((path) => [path, 'success'])),
       ...Object.fromEntries(Object.keys(BAD).map((path) => [path, 'failure'])),
@@ -268,7 +268,7 @@ describe('the status of workbooks', () => {
     await bench.commit([write('third.xlsx', 'text')]);
     await library.checkAll();
     expect(failed.filter((line) => !line.startsWith('other.xlsx'))).toHaveLength(1);
-    expect(new Set(Object.values(await standings(library)))).toEqual(new Set(['failure']));
+    expect(new Set(Object.values(await statuses(library)))).toEqual(new Set(['failure']));
   });
 
   it('fails if git cannot read a file', async () => {
@@ -280,7 +280,7 @@ describe('the status of workbooks', () => {
     onTestFinished(library.close);
     await library.checkAll();
     expect(failed).toEqual(['x.xlsx unread']);
-    expect(await standings(library)).toEqual({ 'x.xlsx': 'failure' });
+    expect(await statuses(library)).toEqual({ 'x.xlsx': 'failure' });
   });
 
   it('is processing while the repository is fetched', async () => {
@@ -288,8 +288,8 @@ describe('the status of workbooks', () => {
     const activityOf = vi.spyOn(bench.registry.fetches, 'activityOf').mockReturnValue('fetching');
     const library = createGitLibrary(bench.registry);
     onTestFinished(library.close);
-    expect(await standings(library)).toEqual({ 'x.xlsx': 'processing' });
+    expect(await statuses(library)).toEqual({ 'x.xlsx': 'processing' });
     activityOf.mockRestore();
-    expect(await standings(library)).toEqual({ 'x.xlsx': 'success' });
+    expect(await statuses(library)).toEqual({ 'x.xlsx': 'success' });
   });
 });

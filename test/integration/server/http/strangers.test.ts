@@ -17,7 +17,7 @@ const KEYS = [fixedKey('personal', 'Anna', KEY), fixedKey('token', 'Anna', 'a-to
 /** Starts an empty service, whose library must not be asked by strangers. @returns its port and the questions to its library */
 async function serve(options: Partial<ServiceOptions> = {}): Promise<{ port: number; asked: () => number }> {
   const repositories = vi.fn(() => Promise.resolve([]));
-  const workbooks = vi.fn(() => Promise.resolve({ rows: [], standingOf: vi.fn() }));
+  const workbooks = vi.fn(() => Promise.resolve({ rows: [], statusOf: vi.fn() }));
   const library = { repositories, workbooks, content: vi.fn() } as unknown as Library;
   const service = createService({
     library,

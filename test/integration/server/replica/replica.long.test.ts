@@ -112,12 +112,12 @@ describe('a replica', () => {
     const { mirror, replica } = await setUp();
     const manifest = join(mirror.directory, 'manifests/Accounting/main.json');
     const before = await replica.library.workbooks();
-    expect(before.rows.map((row) => before.standingOf(row).processing)).toEqual([0, 0]);
+    expect(before.rows.map((row) => before.statusOf(row).processing)).toEqual([0, 0]);
     const text = await readFile(manifest, 'utf8');
     await writeFile(`${manifest}.new`, text.replace('"settled": true', '"settled": false'));
     await rename(`${manifest}.new`, manifest);
     const after = await replica.library.workbooks();
-    expect(after.rows.map((row) => after.standingOf(row).processing)).toEqual([1, 1]);
+    expect(after.rows.map((row) => after.statusOf(row).processing)).toEqual([1, 1]);
   });
 
   it('keeps the rows as long as nothing changed, and sees every publish at once', async () => {

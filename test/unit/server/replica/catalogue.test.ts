@@ -98,8 +98,8 @@ describe('the rows of v1', () => {
   it.each(['main', 'HEAD'])('are processing if the tree was pulled during that (branch %s)', (branch) => {
     const files = [file('a.xlsx', { workbook: workbook('Accounting/a.xlsx') })];
     const unsettled = manifest({ branch: knownBranch(branch), settled: false, files });
-    const { rows, standingOf } = workbooksOf(repositoriesOf([targetOf('Accounting/x', unsettled, 1)]));
-    expect(rows.map((row) => [row.branch, standingOf(row).status])).toEqual([[branch, 'processing']]);
+    const { rows, statusOf } = workbooksOf(repositoriesOf([targetOf('Accounting/x', unsettled, 1)]));
+    expect(rows.map((row) => [row.branch, statusOf(row).status])).toEqual([[branch, 'processing']]);
   });
 });
 
