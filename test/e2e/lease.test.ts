@@ -51,7 +51,7 @@ describe('lease acquire with a command', () => {
     const failed = await run([...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5'], settings);
     expect(failed.exitCode).toBe(5);
     expect(failed.stderr).toContain('the lease ended before sh');
-    const untilReleased = `echo ready; while [ ! -e ${directory}-released ]; do sleep 0.05; done`;
+    const untilReleased = `echo ready; while [ -d ${directory} ] && [ ! -e ${directory}-released ]; do sleep 0.05; done`;
     const taken = start([...acquire, '1m', '--', 'sh', '-c', untilReleased], settings);
     await taken.prints(/ready/);
     expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);

@@ -34,12 +34,12 @@ const HARMFUL = [
   '\udc00',
 ];
 
-/** Texts with hostile intent. */
 const part = fc.oneof(
   fc.constantFrom(...HARMFUL),
   fc.string({ unit: 'binary', maxLength: 3 }),
   fc.string({ maxLength: 5 }),
 );
+/** Texts with hostile intent. */
 export const hostileText: fc.Arbitrary<string> = fc
   .array(part, { minLength: 1, maxLength: 8 })
   .map((parts) => parts.join(''));

@@ -28,7 +28,7 @@ function runServer(command: string, args: readonly string[], cwd: string, atEnd:
 
 /** Waits for at most half a minute. @throws Error that names what was waited for */
 export async function until(what: string, holds: () => boolean | Promise<boolean>): Promise<void> {
-  for (let attempts = 0; attempts < 600; attempts += 1) {
+  for (let attempts = 0; attempts < 2400; attempts += 1) {
     if (await holds()) return;
     await sleep(50);
   }

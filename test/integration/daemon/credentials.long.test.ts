@@ -366,7 +366,7 @@ it('a command that ends after a pass reports only changes of a key', async () =>
     const old = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD };
     const settings = mirrorSettings({ ...service.settingsFor(folder), ...old });
     const mirror = await openMirror(settings, (event) => events.push(event));
-    await mirror.context.service.poll(AbortSignal.timeout(20_000), true).catch(() => {});
+    await mirror.context.service.poll(AbortSignal.timeout(250_000), true).catch(() => {});
     await mirror.close();
   };
   await ask();

@@ -96,7 +96,7 @@ async function waiting(
     stop.abort();
     await tookOver.catch(() => {});
   });
-  await vi.waitFor(() => expect(told).toContain('ready'), 30_000);
+  await vi.waitFor(() => expect(told).toContain('ready'), 120_000);
   return {
     directory,
     lockFile,
@@ -118,7 +118,7 @@ describe('standing by', () => {
     const instance = await waiting();
     await instance.write('log:\n  level: loud\n');
     await instance.release();
-    await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^standing by: .*log\.level/), 30_000);
+    await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^standing by: .*log\.level/), 120_000);
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
     await instance.write('log:\n  level: debug\n');
     expect(await instance.tookOver).toBe('debug');
@@ -136,7 +136,7 @@ describe('standing by', () => {
     const instance = await waiting();
     expect(instance.told.at(-1)).toContain(`pid ${process.pid} on `);
     await writeFile(instance.lockFile, 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n');
-    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('pid 7 on elsewhere'), 30_000);
+    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('pid 7 on elsewhere'), 120_000);
     const listening = instance.events.find((event) => event.name === 'http.listening');
     const ready = await fetch(`${listening?.address ?? ''}readyz`);
     expect(await ready.json()).toMatchObject({
@@ -151,7 +151,7 @@ describe('standing by', () => {
     const id = await readFile(join(internal, 'directory-id'), 'utf8');
     await rename(instance.directory, `${instance.directory}-away`);
     await instance.release();
-    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('is not the directory that was'), 30_000);
+    await vi.waitFor(() => expect(instance.told.at(-1)).toContain('is not the directory that was'), 120_000);
     await mkdir(internal, { recursive: true });
     await writeFile(join(internal, 'directory-id'), id);
     expect(await instance.tookOver).toBe('info');

@@ -124,7 +124,7 @@ describe('the state cache', () => {
     'redis://h /0',
     'redis://u:s3cret@h:port',
   ])('%j is refused, and not shown', (text) => {
-    expect(() => state.parse(text, '')).toThrow(/^expected (?!.*s3cret)/);
+    expect(() => state.parse(text, '')).toThrow(/^expected (?!.*s3c)/);
   });
 
   it.each([

@@ -21,7 +21,7 @@ async function watchedMirror() {
   const events: MirrorEvent[] = [];
   const mirror = await openMirror(settings, (event) => events.push(event));
   onTestFinished(() => mirror.close());
-  const pass = () => runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
+  const pass = () => runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(250_000));
   await pass();
   const repairNow = vi.fn<() => void>();
   const watch = await startDriftWatch(settings, mirror, (event) => events.push(event), repairNow);

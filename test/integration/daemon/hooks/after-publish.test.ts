@@ -122,7 +122,7 @@ describe('the command after publishing', () => {
   });
 
   it('never overlaps, and runs once, without a list of files, for changes during a run', async () => {
-    const busy = 'touch busy; while [ ! -e go ]; do sleep 0.02; done; rm busy';
+    const busy = 'touch busy; while [ ! -e go ]; do sleep 0.02; done; sleep 0.1; rm busy';
     const stand = await Stand.start(
       `cd "$MIRROR_DIRECTORY"; test -e busy && echo overlap >> ran; ${busy}; ${LOG}`,
     );

@@ -47,7 +47,7 @@ it('runs the command for published, renamed and removed targets, and keeps a cop
   });
   const pass = async (): Promise<string[]> => {
     await writeFile(join(folder, 'ran'), '');
-    await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(50_000));
+    await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(250_000));
     expect(await hooks.settled()).toBe(0);
     return (await readFile(join(folder, 'ran'), 'utf8')).trim().split('\n').sort();
   };

@@ -26,7 +26,7 @@ it('publishes nothing of a service that was replaced during a pass', async () =>
   });
   onTestFinished(() => mirror.close());
   onTestFinished(() => release());
-  const signal = AbortSignal.timeout(50_000);
+  const signal = AbortSignal.timeout(250_000);
   let isTaken = false;
   former.fault = (path) => {
     if (!isTaken) void mirror.take(settingsFor(present));

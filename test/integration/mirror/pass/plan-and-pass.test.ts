@@ -64,7 +64,7 @@ async function planned(mirror: MirrorHarness): Promise<readonly string[]> {
 }
 
 async function plan({ context, policy }: MirrorHarness): Promise<readonly string[]> {
-  const listing = await context.service.poll(AbortSignal.timeout(50_000), true);
+  const listing = await context.service.poll(AbortSignal.timeout(250_000), true);
   const { plan: actions } = await planPass(context, policy, listing, new Map(), 'all');
   return actions.map(described).sort();
 }

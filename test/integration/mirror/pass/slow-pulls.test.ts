@@ -131,8 +131,6 @@ class SlowPair {
   }
 }
 
-/** The longest wait for something, in milliseconds. */
-
 describe('a single pass', () => {
   it('does the others before a slow pull, and waits for it', async () => {
     const pair = await SlowPair.start({}, false);
@@ -190,7 +188,7 @@ describe('a slow pull', () => {
     const pair = await SlowPair.start();
     await pair.pass();
     const layout = layoutOf(pair.mirror.directory);
-    const request = { holder: 'backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
+    const request = { holder: 'backup', durationMs: 60_000, signal: AbortSignal.timeout(250_000) };
     const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
     await pair.release();
     expect(pair.mirror.eventsOf('lease.waited')).toHaveLength(1);
@@ -209,7 +207,7 @@ describe('a slow pull', () => {
     expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([{ result: 'called off' }]);
     expect(pair.mirror.eventsOf('target.failed')).toEqual([]);
     await pair.release();
-    await pair.pass({ signal: AbortSignal.timeout(20_000) });
+    await pair.pass({ signal: AbortSignal.timeout(250_000) });
     await pair.mirror.expectExact();
   });
 

@@ -66,7 +66,7 @@ describe('a deleted branch', () => {
     await mirror.pass();
     service.renameRepository(repository, 'Renamed');
     const { layout, native } = mirror.context.store;
-    const request = { holder: 'a backup', durationMs: 60_000, signal: AbortSignal.timeout(20_000) };
+    const request = { holder: 'a backup', durationMs: 60_000, signal: AbortSignal.timeout(250_000) };
     const lease = await acquireLease(layout, native, request, Date.now);
     const { results } = await mirror.pass();
     expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);

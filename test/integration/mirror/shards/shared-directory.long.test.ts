@@ -119,7 +119,7 @@ describe('instances that share a directory', () => {
     await instances.expectExact();
     expect(instances.service.takeDownloads()).toHaveLength(4);
     for (const mirror of instances.all) {
-      const listing = await mirror.context.service.poll(AbortSignal.timeout(10_000));
+      const listing = await mirror.context.service.poll(AbortSignal.timeout(250_000));
       const share = instances.service.repositories.filter(
         ({ id }) => ownerOf(id, 3) === instances.all.indexOf(mirror) + 1,
       );

@@ -212,7 +212,7 @@ describe('a download that breaks off', () => {
   it('continues after a silence, too', async () => {
     state = archive(400_000);
     moods = [{ cutAfter: 100_000, isStalled: true }];
-    await download(open({ timeoutMs: 50 }));
+    await download(open({ timeoutMs: 500 }));
     expect(state.equals(await kept())).toBe(true);
     expect(retriedFrom).toEqual([100_000]);
   });

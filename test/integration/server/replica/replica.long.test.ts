@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFile,
   cp,
@@ -268,6 +269,20 @@ describe('lists', () => {
 
   it.each<[string, (manifests: string) => Promise<unknown>]>([
     ['a manifest is gone', (manifests) => rm(join(manifests, 'Accounting/main.json'))],
+    [
+      'a manifest is a link',
+      async (manifests) => {
+        await rename(join(manifests, 'Accounting/main.json'), join(manifests, '../moved'));
+        await symlink('../../moved', join(manifests, 'Accounting/main.json'));
+      },
+    ],
+    [
+      'a manifest is a pipe',
+      async (manifests) => {
+        await rm(join(manifests, 'Accounting/main.json'));
+        execFileSync('mkfifo', [join(manifests, 'Accounting/main.json')]);
+      },
+    ],
     [
       'the folder of a manifest is a link',
       async (manifests) => {

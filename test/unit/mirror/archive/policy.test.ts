@@ -59,6 +59,7 @@ describe('an entry of an archive', () => {
   });
 
   it.each([
+    ['', 'no name'],
     ['/', 'no name'],
     ['/etc/passwd', 'absolute'],
     ['../a', 'another folder'],

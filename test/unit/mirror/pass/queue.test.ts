@@ -215,9 +215,9 @@ describe('the queue of pulls', () => {
       .tuple(fc.constantFrom('a', 'b', 'c'), fc.nat(30))
       .map(([id, branch]) => `${id}/${branch}`);
     const property = fc.asyncProperty(
-      fc.uniqueArray(name, { maxLength: 25 }),
+      fc.uniqueArray(name, { maxLength: 25, size: 'max' }),
       fc.integer({ min: 1, max: 3 }),
-      fc.array(fc.nat(100), { maxLength: 80 }),
+      fc.array(fc.nat(100), { maxLength: 80, size: 'max' }),
       fc.boolean(),
       async (wanted, concurrency, choices, outlastsPasses) => {
         const bench = new Bench(outlastsPasses);

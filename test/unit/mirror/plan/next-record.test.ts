@@ -324,7 +324,7 @@ describe('the decisions about a target', () => {
     const kinds = (['missing', 'absent', 'retired'] as const).map((kind): Outcome => ({ kind }));
     const someOutcome = fc.constantFrom(KEPT, HELD, FAILED, pulledOutcome(1), ...kinds);
     fc.assert(
-      fc.property(fc.array(someOutcome, { maxLength: 60 }), (outcomes) => {
+      fc.property(fc.array(someOutcome, { maxLength: 60, size: 'max' }), (outcomes) => {
         let now = record();
         let missing = 0;
         for (const outcome of outcomes) {

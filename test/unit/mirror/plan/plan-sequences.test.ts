@@ -275,7 +275,7 @@ function life(steps: readonly Step[], from = NOWHERE): Pass[] {
   return passes;
 }
 
-const someLife = fc.array(someStep, { minLength: 1, maxLength: 25 });
+const someLife = fc.array(someStep, { minLength: 1, maxLength: 25, size: 'max' });
 const RUNS = { numRuns: 400 };
 
 /** Checks a law for every pass; `until` has the passes from the first to this one. */

@@ -9,7 +9,7 @@ describe('the pruned part of the history', () => {
   const kinds = fc.constantFrom<HistoryKind>('retired', 'replaced');
   const kept = fc.array(
     fc.record({ path: fc.constantFrom('A/main', 'B/main'), kind: kinds, atMs: fc.nat(1000) }),
-    { maxLength: 30 },
+    { maxLength: 30, size: 'max' },
   );
   const retentions = fc.oneof(
     fc.constantFrom<Retention>({ kind: 'off' }, { kind: 'forever' }),
