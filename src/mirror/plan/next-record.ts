@@ -70,15 +70,18 @@ function afterOutcome(record: TargetRecord, step: RecordStep): TargetRecord {
     case 'guarded':
     case 'missing':
       return leavingLater(record, outcome, step);
-    case 'failed':
+    case 'failed': {
+      // A retirement that failed does not bring its target back, so the answers that lack it still count; but if the repository is listed
+      // again, and nothing of it is found, the service contradicts itself.
+      const countsOn = action.kind === 'retire' && outcome.error.code !== 'contents.not_found';
       return {
         ...record,
-        // A retirement that failed does not bring its target back: the answers that lack it still count.
-        missingPasses: action.kind === 'retire' ? record.missingPasses : 0,
+        missingPasses: countsOn ? record.missingPasses : 0,
         // Any other failure gives no answer about the contents.
         doubt: outcome.error instanceof ContradictedError ? outcome.error.doubt : record.doubt,
         failure: nextFailure(record.failure, outcome.error, step),
       };
+    }
     default:
       return foundRight(record, step, outcome);
   }

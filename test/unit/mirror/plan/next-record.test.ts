@@ -181,6 +181,12 @@ describe('the record after an action', () => {
       { kind: 'retire', reason: 'repository-gone' },
       { verifiedAtMs: 1, missingPasses: 2 },
     ],
+    [
+      'whose retirement found nothing of its repository, which is listed: the answers count from zero',
+      failed('contents.not_found'),
+      { kind: 'retire', reason: 'branch-gone' },
+      { missingPasses: 0 },
+    ],
   ])('%s', (_what, outcome, step, expected) => {
     expect(after(FULL, outcome, step)).toMatchObject(expected);
   });

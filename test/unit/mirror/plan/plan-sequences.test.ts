@@ -293,6 +293,15 @@ function lostIn({ before, after, plan }: Pass): { tree: Published; action: Actio
   return lost.map(({ facts: tree }) => ({ tree, action: actionOn(tree) }));
 }
 
+/** Whether the retirement of a tree failed for another reason than that nothing of its repository was found. */
+function isWaitingRetirement({ plan, outcomes }: Pass, tree: Published): boolean {
+  const outcome = outcomes.get(keyOf(tree));
+  const isRetirement = plan.some(
+    ({ kind, target }) => kind === 'retire' && targetKey(target) === keyOf(tree),
+  );
+  return isRetirement && outcome?.kind === 'failed' && outcome.error.code !== 'contents.not_found';
+}
+
 function keyOf({ repository: of, branch }: Published): string {
   return targetKey({ repositoryId: of.id, branch });
 }
@@ -337,10 +346,13 @@ describe('in any history of a service', () => {
       for (const { tree, action } of lostIn(pass)) {
         if (action?.reason !== 'repository-gone') continue;
         let lacking = 0;
-        for (const { input, outcomes } of until.toReversed()) {
+        for (const earlier of until.toReversed()) {
+          const { input, outcomes } = earlier;
           const { repositories, repositoriesComplete } = input.listing;
           // It was listed and gave other contents, but none of the branch: that counts like a list that lacks it.
           if (outcomes.get(keyOf(tree))?.kind === 'missing') lacking += 1;
+          // A retirement that failed waits: the answers before it still count.
+          else if (isWaitingRetirement(earlier, tree)) continue;
           else if (repositories.some(({ id }) => id === tree.repository.id)) break;
           else if (repositoriesComplete && repositories.length > 0) lacking += 1;
         }
