@@ -52,8 +52,9 @@ const COMPARISON_LIMIT_MS = 60_000;
 /** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
 export function parseReferences(output: string): References {
   const [, head = null] = /^ref: (refs\/heads\/[^\n]+)\tHEAD$/m.exec(output) ?? [];
-  // Lines that end with `^{}` name the object that a tag points to.
-  const lines = output.split('\n').filter((line) => /\trefs\/(?:heads|tags)\/.*(?<!\^\{\})$/s.test(line));
+  // Lines that end with `^{}` name the object that a tag points to. Symbolic branches have a line of `ref: ` besides the one of their id.
+  const isReference = (line: string): boolean => /^[^ \t]+\trefs\/(?:heads|tags)\/.*(?<!\^\{\})$/s.test(line);
+  const lines = output.split('\n').filter(isReference);
   return { lines: lines.sort(), head };
 }
 

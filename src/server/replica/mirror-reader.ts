@@ -14,6 +14,7 @@ import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf, manifestPath } from '../../mirror/store/layout.ts';
 import { parseManifest } from '../../mirror/store/manifest-text.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
+import { treeAt } from '../../mirror/store/published-tree.ts';
 import type { Workbooks } from '../http/library.ts';
 import { type MirroredRepository, type MirroredTarget, repositoriesOf, workbooksOf } from './catalogue.ts';
 import { TreeChangedError, unlessAbsent } from './contents.ts';
@@ -122,7 +123,7 @@ export class MirrorReader {
   }
 
   /**
-   * Finds folders below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
+   * Finds folders and links below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
    * first time is briefly one.
    * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
    * @returns the topmost of them, sorted
@@ -144,7 +145,9 @@ export class MirrorReader {
               // A folder that cannot be read may hold a tree.
               unclaimed.add(under);
             });
-          } else if (top !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
+          } else if (entry.isSymbolicLink() && !trees.has(path) && treeAt(this.#layout, path).name !== null)
+            unclaimed.add(top ?? path);
+          else if (top !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
             unclaimed.add(top);
         }
       };

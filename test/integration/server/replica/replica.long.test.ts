@@ -306,6 +306,16 @@ describe('lists', () => {
     expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
   });
 
+  it('are refused rather than short when the manifest of a tree behind a link is gone', async () => {
+    const { service, mirror } = await startPair({}, { PUBLISH: 'link' });
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.addRepository('Other', { 'o.xlsx': 'o' });
+    await mirror.pass();
+    expect(await replicaLibrary(mirror.directory).repositories()).toHaveLength(2);
+    await rm(join(mirror.directory, 'manifests/Accounting/main.json'));
+    await expect(replicaLibrary(mirror.directory).repositories()).rejects.toMatchObject({ status: 503 });
+  });
+
   it('are served despite files and empty folders outside all manifests', async () => {
     const { mirror, replica } = await setUp();
     await mkdir(join(mirror.directory, 'mirror/lost+found'));
