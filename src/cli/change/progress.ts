@@ -6,7 +6,7 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { PullMonitor, type PullProgress, type ScanProgress } from '../../mirror/pass/events.ts';
 import { createLiveLine, liveLineOptions } from '../frame/live-line.ts';
-import { isDelivered } from '../frame/output.ts';
+import { isShown } from '../frame/output.ts';
 
 /** Period of the live line without events, in milliseconds. */
 const TICK_MS = 250;
@@ -36,10 +36,10 @@ export function createProgress(
   timer.unref();
   return {
     sink: (event: MirrorEvent): void => {
-      state = nextLive(state, event, 0);
+      state = nextLive(state, event, Date.now());
       if (event.name === 'pass.started') bytes = 0;
       if (event.name === 'target.pulled') bytes += event.downloadedBytes;
-      if (isDelivered(event, loudness) && event.name !== 'pass.failed')
+      if (isShown(event, loudness) && event.name !== 'pass.failed')
         live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets), levelOf(event));
       show();
     },

@@ -61,7 +61,7 @@ export function tell(text: TerminalText, level: LogLevel = 'info'): void {
 
 /** Writes an event to standard error, if the command line is to show it. */
 export const tellEvent: EventSink = (event) => {
-  if (isDelivered(event, loudness())) tell(say`! ${describeEvent(event)}`, levelOf(event));
+  if (isShown(event, loudness())) tell(say`! ${describeEvent(event)}`, levelOf(event));
 };
 
 /** The lines of a report, without the parts that are false or null. */
@@ -116,7 +116,7 @@ export function takeLoudness(command: Command): void {
  * Whether a command shows an event. `--quiet` still shows the end of a pass with problems: the exit code must not be the only
  * trace.
  */
-export function isDelivered(event: MirrorEvent, loudness: Loudness): boolean {
+export function isShown(event: MirrorEvent, loudness: Loudness): boolean {
   if (loudness === 'verbose') return true;
   const level = levelOf(event);
   if (loudness === 'normal') return level !== 'debug';

@@ -90,10 +90,20 @@ export async function repositoryOf(
 
 const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
 
+/** The beginning of a stream, to its end or a little beyond the limit. */
+async function* upToLimit(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
+  let leftBytes = LIMIT_BYTES;
+  for await (const chunk of stream) {
+    yield chunk;
+    leftBytes -= chunk.length;
+    if (leftBytes < 0) return;
+  }
+}
+
 /** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
-  const stream = path === '-' ? process.stdin : createReadStream(path, { end: LIMIT_BYTES });
-  const password = await buffer(stream).catch((error: unknown) => {
+  const stream = path === '-' ? process.stdin : createReadStream(path);
+  const password = await buffer(upToLimit(stream)).catch((error: unknown) => {
     const code = systemCode(error) ?? 'unknown error';
     throw invalid(`--password-file: cannot be read (${code}).`, PASSWORD_HINT);
   });
