@@ -32,9 +32,6 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
     await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, diffRequests(found));
     reader.close();
     for (const id of tables.keys()) if (!heads.has(id)) tables.delete(id);
-    const listed = new Set([...tables.values()].flatMap((table) => [...table.values()].map(({ id }) => id)));
-    const known = [...commits.values(), ...found].filter(({ id }) => listed.has(id));
-    commits = new Map(known.map((commit) => [commit.id, commit]));
   }
 
   async function walkFromKnown(heads: ReadonlySet<string>): Promise<void> {
@@ -54,13 +51,34 @@ export function createHistoryReader(git: Git, gitDirectory: string) {
     async read(branches: Heads): Promise<Histories> {
       const heads = new Set(branches.values());
       if (heads.size > 0) await walkFromKnown(heads);
+      const versions = [...tables.values()].flatMap((table) => [...table.values()].map(({ id }) => id));
+      commits = await readDetails(git, gitDirectory, new Set(versions), commits);
       return { tables, commits };
     },
   };
 }
 
-/** The facts of a commit. */
-export interface Commit extends CommitParents {
+/** Lists commits and their parents, each commit after all of its parents. */
+async function readCommits(
+  git: Git,
+  gitDirectory: string,
+  range: readonly string[],
+): Promise<CommitParents[]> {
+  const args = ['rev-list', '--topo-order', '--reverse', '--parents', '--stdin'];
+  const input = range.map((line) => `${line}\n`).join('');
+  const text = await git.text(gitDirectory, args, { input, isLong: true });
+  return text
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => {
+      const [id = '', ...parents] = line.split(' ');
+      return { id, parents };
+    });
+}
+
+/** The facts of a commit that the list shows. */
+export interface Commit {
+  readonly id: string;
   /** At most {@link AUTHOR_LIMIT} characters of it. */
   readonly author: string;
   /** Commit time in whole seconds since 1970. */
@@ -81,17 +99,16 @@ const DIFF_ARGUMENTS = [
   '--no-renames',
 ] as const;
 
-const LOG_ARGUMENTS = [
+const DETAIL_ARGUMENTS = [
   'log',
-  '--topo-order',
-  '--reverse',
+  '--no-walk=unsorted',
   '--stdin',
   '-z',
   '--no-color',
   '--encoding=UTF-8',
-  '--format=tformat:%H%x00%P%x00%an%x00%ct%x00%B',
+  '--format=tformat:%H%x00%an%x00%ct%x00%B',
 ] as const;
-const LOG_TOKENS = 5;
+const DETAIL_TOKENS = 4;
 
 /** Longest part of a message that is kept, in characters: it can have any length, and the list repeats it for each workbook of the commit. */
 const MESSAGE_LIMIT = 64 * 1024;
@@ -102,23 +119,29 @@ function startOf(text: string, limit: number): string {
   return text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
 }
 
-/** Reads the commits of a range, each commit after all of its parents. */
-async function readCommits(git: Git, gitDirectory: string, range: readonly string[]): Promise<Commit[]> {
-  const commits: Commit[] = [];
+/** Reads the facts of those commits that are not known yet, by their ids. */
+async function readDetails(
+  git: Git,
+  gitDirectory: string,
+  ids: ReadonlySet<string>,
+  known: ReadonlyMap<string, Commit>,
+): Promise<ReadonlyMap<string, Commit>> {
+  const details = new Map([...known].filter(([id]) => ids.has(id)));
+  const missing = [...ids].filter((id) => !details.has(id));
+  if (missing.length === 0) return details;
   let tokens: string[] = [];
   const onToken = (token: string): void => {
     tokens.push(token);
-    if (tokens.length < LOG_TOKENS) return;
-    const [id = '', parents = '', name = '', seconds = '', message = ''] = tokens;
+    if (tokens.length < DETAIL_TOKENS) return;
+    const [id = '', name = '', seconds = '', message = ''] = tokens;
     tokens = [];
-    commits.push({
+    details.set(id, {
       id,
-      parents: parents === '' ? [] : parents.split(' '),
       author: startOf(name, AUTHOR_LIMIT),
       committedAtSeconds: Number(seconds),
       message: startOf(message, MESSAGE_LIMIT),
     });
   };
-  await git.tokens(gitDirectory, LOG_ARGUMENTS, onToken, range.map((line) => `${line}\n`).join(''));
-  return commits;
+  await git.tokens(gitDirectory, DETAIL_ARGUMENTS, onToken, missing.map((id) => `${id}\n`).join(''));
+  return details;
 }

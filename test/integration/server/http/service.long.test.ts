@@ -401,9 +401,8 @@ describe('the list of workbooks', () => {
     await makeCommits(git, gitDirectory, [plan('main', [write('y.xlsx', '1')], { from: old })]);
     expect(await listing.rows()).toHaveLength(2);
     expect(calls.length).toBeGreaterThan(readOnce);
-    const compared = calls.slice(readOnce).filter(([, [program]]) => program === 'diff-tree');
-    expect(compared).toHaveLength(1);
-    expect(compared.map(([, , , input]) => input).join('')).not.toContain(old);
+    const inputs = calls.slice(readOnce).map(([, , , input = '']) => input);
+    expect(inputs.join('')).not.toContain(old);
   });
 });
 
