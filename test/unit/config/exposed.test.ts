@@ -1,6 +1,5 @@
 import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -16,11 +15,16 @@ const isTmpfs = (folder: string): boolean => statfsSync(folder).type === 0x0102_
 const isPrivate = (folder: string): boolean =>
   (statSync(folder).mode & 0o001) === 0 || (folder !== '/' && isPrivate(dirname(folder)));
 
+/** A folder for temporary files that is kept over a restart, and so lies on a disk: other tests work in memory. */
+const ON_DISK = '/var/tmp';
+
 /** Files in memory or in a folder of one user do not count. */
-const NONE_COUNTS = isTmpfs(tmpdir()) || isPrivate(await realpath(tmpdir()));
+const NONE_COUNTS = isTmpfs(ON_DISK) || isPrivate(await realpath(ON_DISK));
 
 /** A key in a file and a folder with given modes. */
 async function keyIn(mode: number, folderMode: number) {
+  vi.stubEnv('TMPDIR', ON_DISK);
+  onTestFinished(() => void vi.unstubAllEnvs());
   const root = await temporaryFolder();
   chmodSync(root, 0o755);
   const folder = join(root, 'secrets');
