@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { buffer } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
 import type { NewRepository } from '../../app/create-repository.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { readBody, RequestError } from '../../lib/http/request.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
@@ -90,23 +90,16 @@ export async function repositoryOf(
 
 const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
 
-/** The beginning of a stream, to its end or a little beyond the limit. */
-async function* upToLimit(stream: AsyncIterable<Buffer>): AsyncGenerator<Buffer, void, void> {
-  let leftBytes = LIMIT_BYTES;
-  for await (const chunk of stream) {
-    yield chunk;
-    leftBytes -= chunk.length;
-    if (leftBytes < 0) return;
-  }
-}
-
 /** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
   const stream = path === '-' ? process.stdin : createReadStream(path);
-  const password = await buffer(upToLimit(stream)).catch((error: unknown) => {
-    const code = systemCode(error) ?? 'unknown error';
-    throw invalid(`--password-file: cannot be read (${code}).`, PASSWORD_HINT);
-  });
-  if (password.length <= LIMIT_BYTES) return password.toString();
-  throw invalid('--password-file: is too long for a password.', PASSWORD_HINT);
+  try {
+    return (await readBody(stream, LIMIT_BYTES)).toString();
+  } catch (error) {
+    const why =
+      error instanceof RequestError
+        ? 'is too long for a password'
+        : `cannot be read (${systemCode(error) ?? 'unknown error'})`;
+    throw invalid(`--password-file: ${why}.`, PASSWORD_HINT);
+  }
 }
