@@ -154,9 +154,9 @@ const OWN_FAILURE = new RequestError(
 );
 
 /** Gives the answer to a request. @throws RequestError if it is refused */
-async function replyTo(sources: Sources, body: IncomingMessage, signal: AbortSignal): Promise<Reply> {
-  const { method = '', headers } = body;
-  const { path, query } = splitTarget(body.url ?? '/');
+async function replyTo(sources: Sources, message: IncomingMessage, signal: AbortSignal): Promise<Reply> {
+  const { method = '', headers, url = '/' } = message;
+  const { path, query: sent } = splitTarget(url);
   const { route, parts } = findRoute(path);
   if (!route.methods.includes(method)) {
     const allow = route.methods.join(', ');
@@ -168,8 +168,8 @@ async function replyTo(sources: Sources, body: IncomingMessage, signal: AbortSig
     const keys = await sources.keys();
     // Check the key before slower work on the request.
     route.authorise?.(headers, keys);
-    const more = { query: new URLSearchParams(query), headers, body, keys, signal };
-    return await route.answer(sources, { method, path, parts, ...more });
+    const query = new URLSearchParams(sent);
+    return await route.answer(sources, { method, path, parts, query, headers, body: message, keys, signal });
   } catch (error) {
     if (route === GIT && error instanceof RequestError) return gitRefusal(error);
     throw error;
