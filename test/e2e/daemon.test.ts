@@ -18,7 +18,7 @@ describe('the daemon', () => {
     const embedded = await startEmbedded();
     const daemon = await startDaemon(embedded.settings);
     expect(await embedded.differences()).toEqual([]);
-    const edit = await embedded.writer.edit();
+    const edit = await embedded.edit();
     daemon.child.kill('SIGHUP');
     await daemon.prints(/"trigger":"signal"[^\n]*\n/);
     expect(await embedded.differences()).toEqual([]);

@@ -19,7 +19,7 @@ describe('an edit of a mirrored file', () => {
     const embedded = await startEmbedded();
     const daemon = await startDaemon({ ...embedded.settings, WORKBOOK_MIRROR_DRIFT: 'repair' });
     for (let edits = 0; edits < 5; edits += 1) {
-      await embedded.writer.edit();
+      await embedded.edit();
       daemon.child.kill('SIGHUP');
       await daemon.prints(new RegExp(`(?:"trigger":"signal"[^]*){${edits + 1}}`));
     }

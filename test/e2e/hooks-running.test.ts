@@ -71,7 +71,7 @@ it('nothing is sent while the file of the signing key is empty, and waiting mess
   await expect.poll(() => signedWith(before)).toBe(6);
 
   await write('garbage');
-  await embedded.writer.edit();
+  await embedded.edit();
   await daemon.prints(/"notification\.failed"[^\n]*hooks\.webhookSecret[^\n]*\n/);
   expect(deliveries).toHaveLength(6);
   expect(daemon.stdout()).not.toContain('garbage');

@@ -93,7 +93,7 @@ describe('lease acquire with a command', () => {
 
 describe('a lease without a command', () => {
   it('is printed, shown by status and lease list, held by sync and verify --repair, and released', async () => {
-    const { settings, directory, writer, differences } = await startEmbedded();
+    const { settings, directory, edit, differences } = await startEmbedded();
     await run(['sync'], settings);
     const { exitCode, stdout } = await run([...acquire, '10m', '--holder', 'nightly'], settings);
     expect(exitCode).toBe(0);
@@ -103,7 +103,7 @@ describe('a lease without a command', () => {
       leases: unknown[];
     };
     expect(leases).toMatchObject([{ id, holder: 'nightly' }]);
-    await writer.edit();
+    await edit();
     const before = await stampsOf(join(directory, 'mirror'));
     const held = await run(['sync'], settings);
     expect(held.exitCode).toBe(1);

@@ -133,7 +133,7 @@ describe('a mirror of a replica', () => {
     expect(await sync(first.settingsFor(b))).toEqual([]);
     expect(await sync(second.settingsFor(c))).toEqual([]);
     for (let edits = 0; edits < 3; edits += 1) {
-      const { repository, branch } = await embedded.writer.edit();
+      const { repository, branch } = await embedded.edit();
       const pulled = [`${repository}/${encodeURIComponent(branch)}`];
       expect(await sync(embedded.settings)).toEqual(pulled);
       expect(await sync(first.settingsFor(b))).toEqual(pulled);

@@ -25,7 +25,7 @@ async function changed(): Promise<{
   const settings = { ...embedded.settings, WORKBOOK_MIRROR_HISTORY_REPLACED: '5' };
   expect((await run(['sync', '-q'], settings)).exitCode).toBe(0);
   for (let tries = 0; tries < 6; tries += 1) {
-    const { repository, branch, path } = await embedded.writer.edit();
+    const { repository, branch, path } = await embedded.edit();
     const target = `${repositoryPath(repository)}/${encodeSegment(branch)}`;
     const bytes = await readFile(join(embedded.directory, 'mirror', target, path)).catch(() => null);
     if (bytes === null) continue;

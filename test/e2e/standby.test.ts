@@ -56,7 +56,7 @@ describe('an instance that stands by', () => {
       expect.stringContaining('is on standby') as string,
     ]);
 
-    await embedded.writer.edit();
+    await embedded.edit();
     first.child.kill('SIGKILL');
     await second.prints(/"standby\.ended"/);
     await second.prints(/"pass\.finished"/);
@@ -83,7 +83,7 @@ describe('an instance that stands by', () => {
     await second.prints(/"standby\.began"/);
     await writeFile(configFile, 'publish: link\nlog:\n  level: debug\n');
     second.child.kill('SIGHUP');
-    await embedded.writer.edit();
+    await embedded.edit();
     first.child.kill('SIGKILL');
     await second.prints(/"pass\.finished"/);
     expect(await embedded.differences()).toEqual([]);

@@ -5,7 +5,7 @@ export function write(path: string, content: string | Uint8Array, executable = f
   return { kind: 'write', path, content, executable };
 }
 
-/** A commit without a parent, unless told. */
+/** A commit; without a parent if `more` names none. */
 export function plan(
   branch: string,
   changes: readonly FileChange[],

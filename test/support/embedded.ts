@@ -10,7 +10,8 @@ import { temporaryFolder } from './temporary.ts';
 /** The embedded service with sample repositories, and an empty directory for a mirror. */
 export interface Embedded {
   readonly service: GitService;
-  readonly writer: { readonly edit: ReturnType<typeof createWriter> };
+  /** Commits a change of one workbook. */
+  readonly edit: ReturnType<typeof createWriter>;
   readonly directory: string;
   /** The settings as variables. */
   readonly settings: Readonly<Record<string, string>>;
@@ -31,7 +32,7 @@ export async function startEmbedded(): Promise<Embedded> {
   const directory = join(folder, 'mirrored');
   return {
     service,
-    writer: { edit: createWriter(samples.registry) },
+    edit: createWriter(samples.registry),
     directory,
     requests,
     settings: {

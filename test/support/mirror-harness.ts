@@ -114,7 +114,7 @@ export class MirrorHarness {
     this.settings = settings;
   }
 
-  /** @param shared the directory of another mirror, to be shared with it; one of its own unless told */
+  /** @param shared the directory of another mirror, to be shared with it; left out for a directory of its own */
   static async open(
     service: FakeService,
     settings: HarnessSettings = {},
