@@ -200,8 +200,8 @@ describe('after any fault of an answer, no correct data is lost', () => {
   it(
     'or too late',
     async () => {
-      const pairs = await lanesOf(WRAPPED, { SERVICE_TIMEOUT: '900ms' });
-      await sweep('slow answers', pointsOf(pairs, SLOW, 'slow'), 8, LANES);
+      const pairs = await lanesOf(WRAPPED, { SERVICE_TIMEOUT: '500ms' });
+      await sweep('slow answers', pointsOf(pairs, SLOW, 'slow'), 5, LANES);
     },
     TIMEOUT_MS,
   );
