@@ -1,18 +1,28 @@
-import { readdir, writeFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { startEmbedded } from '../support/embedded.ts';
+import { startCommands } from '../support/mirror-commands.ts';
 import { run, start } from '../support/program.ts';
 import { stampsOf } from '../support/stamps.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const acquire = ['lease', 'acquire', '--for'] as const;
 
+/** A mirror after its first pass. */
+async function mirrored() {
+  const { service, directory, variables, run: here, tree } = await startCommands();
+  const repository = service.addRepository('A', { 'plan.xlsx': 'a' });
+  expect((await here('sync')).exitCode).toBe(0);
+  const leases = (): Promise<string[]> => readdir(join(directory, '.workbook-mirror/leases'));
+  const edit = (): void => service.write(repository, 'main', 'plan.xlsx', 'b');
+  return { directory, settings: variables, here, tree, leases, edit };
+}
+
 describe('lease acquire with a command', () => {
   it('ends as the command does, and releases the lease in every case', async () => {
-    const { settings, directory } = await startEmbedded();
-    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    const { settings, leases } = await mirrored();
     const endings: [string[], number][] = [
       [['sh', '-c', 'echo out; echo err >&2'], 0],
       [['sh', '-c', 'exit 7'], 7],
@@ -24,13 +34,12 @@ describe('lease acquire with a command', () => {
       const { exitCode, stdout } = await run([...acquire, '1m', '--', ...command], settings);
       expect({ command, exitCode }).toEqual({ command, exitCode: code });
       expect(stdout).toBe(code === 0 ? 'out\n' : '');
-      expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+      expect(await leases()).toEqual([]);
     }
   });
 
   it('passes SIGTERM and SIGINT on to the command and ends with it', async () => {
-    const { settings, directory } = await startEmbedded();
-    await run(['sync'], settings);
+    const { settings, leases } = await mirrored();
     for (const signal of ['SIGTERM', 'SIGINT'] as const) {
       const script = `trap 'echo got ${signal}; exit 9' ${signal.slice(3)}; echo ready; while :; do sleep 0.1; done`;
       const held = start([...acquire, '1m', '--', 'sh', '-c', script], settings);
@@ -38,44 +47,42 @@ describe('lease acquire with a command', () => {
       held.child.kill(signal);
       const { exitCode, stdout } = await held.ended;
       expect({ exitCode, stdout }).toEqual({ exitCode: 9, stdout: `ready\ngot ${signal}\n` });
-      expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+      expect(await leases()).toEqual([]);
     }
   });
 
   it('reports that the lease expired or was removed before the command ended', async () => {
-    const { settings, directory } = await startEmbedded();
-    await run(['sync'], settings);
-    const late = await run([...acquire, '500ms', '--', 'sleep', '1'], settings);
+    const { settings, directory, here } = await mirrored();
+    const late = await here(...acquire, '500ms', '--', 'sleep', '1');
     expect(late.exitCode).toBe(1);
     expect(late.stderr).toContain('the lease had ended before: ');
-    const failed = await run([...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5'], settings);
+    const failed = await here(...acquire, '500ms', '--', 'sh', '-c', 'sleep 1; exit 5');
     expect(failed.exitCode).toBe(5);
     expect(failed.stderr).toContain('the lease ended before sh');
     const untilReleased = `echo ready; while [ -d ${directory} ] && [ ! -e ${directory}-released ]; do sleep 0.05; done`;
     const taken = start([...acquire, '1m', '--', 'sh', '-c', untilReleased], settings);
     await taken.prints(/ready/);
-    expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);
+    expect((await here('lease', 'release', '--all')).exitCode).toBe(0);
     await writeFile(`${directory}-released`, '');
     expect((await taken.ended).exitCode).toBe(1);
   });
 
   it('leaves a visible lease when it is killed', async () => {
-    const { settings } = await startEmbedded();
-    await run(['sync'], settings);
+    const { settings, here } = await mirrored();
     const held = start([...acquire, '10m', '--', 'sh', '-c', 'echo ready; exec sleep 1'], settings);
     await held.prints(/ready/);
     held.child.kill('SIGKILL');
     await held.ended;
-    expect((await run(['lease', 'list'], settings)).stdout).toContain('sh of ');
-    expect((await run(['lease', 'release', '--all'], settings)).exitCode).toBe(0);
-    expect((await run(['lease', 'list'], settings)).stdout).toBe('No lease is in force.\n');
+    expect((await here('lease', 'list')).stdout).toContain('sh of ');
+    expect((await here('lease', 'release', '--all')).exitCode).toBe(0);
+    expect((await here('lease', 'list')).stdout).toBe('No lease is in force.\n');
   });
 
   it('refuses invalid arguments', async () => {
-    const { settings, directory } = await startEmbedded();
-    expect((await run([...acquire, '1m', '--', 'true'], settings)).exitCode).toBe(2);
-    await run(['sync'], settings);
+    const { here, leases } = await mirrored();
+    const empty = await temporaryFolder();
     for (const args of [
+      [...acquire, '1m', '--directory', empty, '--', 'true'],
       ['lease', 'acquire', '--', 'true'],
       [...acquire, '25h', '--', 'true'],
       [...acquire, '0s'],
@@ -85,40 +92,37 @@ describe('lease acquire with a command', () => {
       ['lease', 'release', 'x', '--all'],
       ['lease', 'release', '../../lock'],
     ]) {
-      expect({ args, exitCode: (await run(args, settings)).exitCode }).toEqual({ args, exitCode: 2 });
+      expect({ args, exitCode: (await here(...args)).exitCode }).toEqual({ args, exitCode: 2 });
     }
-    expect(await readdir(join(directory, '.workbook-mirror/leases'))).toEqual([]);
+    expect(await leases()).toEqual([]);
   });
 });
 
 describe('a lease without a command', () => {
   it('is printed, shown by status and lease list, held by sync and verify --repair, and released', async () => {
-    const { settings, directory, edit, differences } = await startEmbedded();
-    await run(['sync'], settings);
-    const { exitCode, stdout } = await run([...acquire, '10m', '--holder', 'nightly'], settings);
+    const { directory, here, tree, edit } = await mirrored();
+    const { exitCode, stdout } = await here(...acquire, '10m', '--holder', 'nightly');
     expect(exitCode).toBe(0);
     const id = stdout.trim();
-    expect((await run(['status'], settings)).stdout).toContain(`the lease of nightly (${id})`);
-    const { leases } = JSON.parse((await run(['status', '--json'], settings)).stdout) as {
-      leases: unknown[];
-    };
+    expect((await here('status')).stdout).toContain(`the lease of nightly (${id})`);
+    const { leases } = JSON.parse((await here('status', '--json')).stdout) as { leases: unknown[] };
     expect(leases).toMatchObject([{ id, holder: 'nightly' }]);
-    await edit();
+    edit();
     const before = await stampsOf(join(directory, 'mirror'));
-    const held = await run(['sync'], settings);
+    const held = await here('sync');
     expect(held.exitCode).toBe(1);
     expect(held.stderr).toContain('publishing waits for the lease of nightly');
     expect(held.stderr).toContain('; 1 waiting for a lease');
     expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
-    const [target = ''] = await readdir(join(directory, 'mirror'));
-    await writeFile(join(directory, 'mirror', target, 'main', 'stranger.txt'), 'x');
-    const repair = await run(['verify', '--repair'], settings);
+    await writeFile(join(tree('A/main'), 'stranger.txt'), 'x');
+    const repair = await here('verify', '--repair');
     expect(repair.exitCode).toBe(1);
     expect(repair.stderr).toContain(id);
-    expect((await run(['lease', 'release', id], settings)).exitCode).toBe(0);
-    expect((await run(['lease', 'release', id], settings)).exitCode).toBe(2);
-    expect((await run(['verify', '--repair'], settings)).exitCode).toBe(0);
-    expect((await run(['sync'], settings)).exitCode).toBe(0);
-    expect(await differences()).toEqual([]);
+    expect((await here('lease', 'release', id)).exitCode).toBe(0);
+    expect((await here('lease', 'release', id)).exitCode).toBe(2);
+    expect((await here('verify', '--repair')).exitCode).toBe(0);
+    expect((await here('sync')).exitCode).toBe(0);
+    expect(await readdir(tree('A/main'))).toEqual(['plan.xlsx']);
+    expect(await readFile(join(tree('A/main'), 'plan.xlsx'), 'utf8')).toBe('b');
   });
 });

@@ -6,10 +6,11 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { runHere, type Written } from '../support/in-process.ts';
 import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
 import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
-import { addressOf, cleanEnvironment, run, type Running, start, startDaemon } from '../support/program.ts';
+import { addressOf, cleanEnvironment, start, startDaemon, type Variables } from '../support/program.ts';
 
 /** As in another container of a pod: the name of the host is the same, and the numbers of processes are others. */
 const OWN_PROCESSES = ['--pid', '--fork', '--mount-proc'];
@@ -19,14 +20,22 @@ const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0
 const BAD = buildZip([{ name: '../x', data: 'x' }]);
 
 interface Surroundings extends MirrorCommands {
-  readonly settings: Readonly<Record<string, string>>;
+  /** The settings of a daemon. */
+  readonly settings: Variables;
+  /** Runs a command that knows only the directory. @param settings more of them, without the prefix */
+  readonly on: (args: readonly string[], settings?: Variables) => Promise<Written>;
 }
 
 /** A service with one repository. */
 async function surroundings(): Promise<Surroundings> {
   const commands = await startCommands();
-  commands.service.addRepository('A', { 'plan.xlsx': 'a' });
-  return { ...commands, settings: { ...commands.variables, WORKBOOK_MIRROR_LOG_LEVEL: 'debug' } };
+  const { service, directory, variables } = commands;
+  service.addRepository('A', { 'plan.xlsx': 'a' });
+  return {
+    ...commands,
+    settings: { ...variables, WORKBOOK_MIRROR_LOG_LEVEL: 'debug' },
+    on: (args, settings) => runHere(args, { DIRECTORY: directory, ...settings }),
+  };
 }
 
 function change({ service }: Surroundings, text: string): void {
@@ -41,20 +50,14 @@ describe('poll', () => {
     const around = await surroundings();
     const daemon = await startDaemon(around.settings);
     change(around, 'b');
-    const polled = await run(['poll', '--wait'], around.settings);
+    const polled = await around.on(['poll', '--wait']);
     expect(polled).toMatchObject({ exitCode: 0, stdout: '' });
     expect(polled.stderr.match(/1 pulled/g)).toHaveLength(1);
     expect(await published(around)).toBe('b');
     expect(daemon.stdout()).toContain('"trigger":"poll"');
-    const asJson = await run(['poll', '--wait', '--json'], around.settings);
-    expect(JSON.parse(asJson.stdout)).toMatchObject({
-      passes: [
-        {
-          shardIndex: null,
-          outcome: { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null },
-        },
-      ],
-    });
+    const asJson = await around.on(['poll', '--wait', '--json']);
+    const outcome = { exitCode: 0, summary: { trigger: 'poll', pulled: 0 }, failure: null };
+    expect(JSON.parse(asJson.stdout)).toMatchObject({ passes: [{ shardIndex: null, outcome }] });
   });
 
   it('is answered by a new daemon after one was killed during the pass', async () => {
@@ -74,17 +77,16 @@ describe('poll', () => {
 
   it('makes the pass itself if no daemon runs', async () => {
     const around = await surroundings();
-    expect((await run(['poll'], around.settings)).exitCode).toBe(2);
-    expect((await run(['sync'], around.settings)).exitCode).toBe(0);
+    const codeOf = async (...args: string[]): Promise<number> => (await around.run(...args)).exitCode;
+    expect([await codeOf('poll'), await codeOf('sync')]).toEqual([2, 0]);
     change(around, 'b');
-    expect((await run(['poll'], around.settings)).exitCode).toBe(0);
+    expect(await codeOf('poll')).toBe(0);
     expect(await published(around)).toBe('b');
     around.service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: BAD } : null);
     change(around, 'c');
-    for (const args of [['sync'], ['retry', '--all']])
-      expect((await run(args, around.settings)).exitCode).toBe(1);
+    expect([await codeOf('sync'), await codeOf('retry', '--all')]).toEqual([1, 1]);
     around.service.fault = null;
-    expect((await run(['retry', '--all'], around.settings)).exitCode).toBe(0);
+    expect(await codeOf('retry', '--all')).toBe(0);
     expect(await published(around)).toBe('c');
   });
 
@@ -95,16 +97,16 @@ describe('poll', () => {
     around.service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body: BAD } : null);
     for (const repository of around.service.repositories)
       around.service.write(repository, 'main', 'plan.xlsx', 'new');
-    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(1);
+    expect((await around.on(['poll', '--wait'])).exitCode).toBe(1);
     around.service.fault = null;
-    const one = await run(['poll', '--wait', 'B/main', '--json'], around.settings);
+    const one = await around.on(['poll', '--wait', 'B/main', '--json']);
     expect(JSON.parse(one.stdout)).toMatchObject({
       passes: [{ outcome: { exitCode: 1, summary: { pulled: 1 } } }],
     });
-    const retried = await run(['retry', 'A/main'], around.settings);
-    expect({ ...retried }).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
+    const retried = await around.on(['retry', 'A/main']);
+    expect(retried).toMatchObject({ exitCode: 0, stdout: 'The daemon makes a pass.\n' });
     await expect.poll(() => published(around)).toBe('new');
-    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
+    expect((await around.on(['poll', '--wait'])).exitCode).toBe(0);
   });
 
   it.skipIf(!canUnshare)('reaches a daemon in another container, whose process is not visible', async () => {
@@ -125,13 +127,12 @@ describe('several instances in one directory', () => {
   it('are all polled, unless a share is named', async () => {
     const around = await surroundings();
     for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
-    const shardOf = (shard: string) => ({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
-    for (const shard of ['1/2', '2/2']) await startDaemon(shardOf(shard));
-    const all = await run(['poll', '--wait', '--json'], around.settings);
-    const { passes } = JSON.parse(all.stdout) as { passes: { shardIndex: number }[] };
-    expect(passes.map(({ shardIndex }) => shardIndex)).toEqual([1, 2]);
-    const one = await run(['poll', '--wait'], shardOf('2/2'));
-    expect({ ...one }).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
+    for (const shard of ['1/2', '2/2'])
+      await startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
+    const all = await around.on(['poll', '--wait', '--json']);
+    expect(JSON.parse(all.stdout)).toMatchObject({ passes: [{ shardIndex: 1 }, { shardIndex: 2 }] });
+    const one = await around.on(['poll', '--wait'], { SHARD: '2/2' });
+    expect(one).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
   });
 });
 
@@ -165,7 +166,7 @@ describe('the control socket', () => {
     await first.ended;
     expect((await lstat(socketIn(directory))).isSocket()).toBe(true);
     await startDaemon(settings);
-    expect((await run(['poll', '--wait'], settings)).exitCode).toBe(0);
+    expect((await around.on(['poll', '--wait'], { DIRECTORY: directory })).exitCode).toBe(0);
     await rm(around.directory, { recursive: true, force: true });
   });
 
@@ -189,7 +190,7 @@ describe('the control socket', () => {
       socket.resume();
       socket.write('POST /v1/poll HTTP/1.1\r\n');
     }
-    expect((await run(['poll', '--wait'], around.settings)).exitCode).toBe(0);
+    expect((await around.on(['poll', '--wait'])).exitCode).toBe(0);
     for (const socket of hanging) socket.destroy();
   });
 
@@ -202,40 +203,29 @@ describe('the control socket', () => {
   });
 });
 
-describe('POST /api/poll', () => {
-  const TOKEN = 'a-token-for-polls-alone';
-
-  async function served(around: Surroundings): Promise<{ daemon: Running; address: string }> {
-    const daemon = await startDaemon({
-      ...around.settings,
-      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
-      WORKBOOK_MIRROR_HTTP_TOKEN: 'a-token-for-readers',
-      WORKBOOK_MIRROR_HTTP_POLL_TOKEN: TOKEN,
-    });
-    return { daemon, address: await addressOf(daemon) };
-  }
-
-  it('makes a pass, and only a few for many requests at once', async () => {
-    const around = await surroundings();
-    const { daemon, address } = await served(around);
-    change(around, 'b');
-    const ask = (token: string): Promise<Response> =>
-      fetch(`${address}api/poll`, {
-        method: 'POST',
-        headers: { authorization: `Bearer ${token}` },
-        body: JSON.stringify({ ref: 'refs/heads/main', padding: 'x'.repeat(100_000) }),
-      });
-    const first = await ask(TOKEN);
-    expect([first.status, await first.json()]).toEqual([202, { accepted: true }]);
-    await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
-    expect(await published(around)).toBe('b');
-    const replies = await Promise.all(Array.from({ length: 60 }, () => ask(TOKEN)));
-    expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
-    await daemon.prints(/("event":"pass.finished"[^\n]*"trigger":"poll"[^]*){2}/);
-    expect(daemon.stdout().match(/"event":"pass.started"/g)?.length).toBeLessThan(6);
-    expect((await ask('a-token-for-readers')).status).toBe(401);
-    const read = await fetch(`${address}api/status`, { headers: { authorization: `Bearer ${TOKEN}` } });
-    expect(read.status).toBe(401);
-    expect(daemon.stdout()).not.toContain(TOKEN);
+it('POST /api/poll makes a pass, and only a few for many requests at once, with its own token', async () => {
+  const [token, others] = ['a-token-for-polls-alone', 'a-token-for-readers'];
+  const around = await surroundings();
+  const daemon = await startDaemon({
+    ...around.settings,
+    WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+    WORKBOOK_MIRROR_HTTP_TOKEN: others,
+    WORKBOOK_MIRROR_HTTP_POLL_TOKEN: token,
   });
+  const address = await addressOf(daemon);
+  change(around, 'b');
+  const body = JSON.stringify({ ref: 'refs/heads/main', padding: 'x'.repeat(100_000) });
+  const ask = (path: string, authorization: string, request: RequestInit = {}): Promise<Response> =>
+    fetch(`${address}api/${path}`, { headers: { authorization: `Bearer ${authorization}` }, ...request });
+  const poll = (own = token): Promise<Response> => ask('poll', own, { method: 'POST', body });
+  const first = await poll();
+  expect([first.status, await first.json()]).toEqual([202, { accepted: true }]);
+  await daemon.prints(/"event":"pass.finished"[^\n]*"trigger":"poll"/);
+  expect(await published(around)).toBe('b');
+  const replies = await Promise.all(Array.from({ length: 60 }, () => poll()));
+  expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([202]));
+  await daemon.prints(/("event":"pass.finished"[^\n]*"trigger":"poll"[^]*){2}/);
+  expect(daemon.stdout().match(/"event":"pass.started"/g)?.length).toBeLessThan(6);
+  expect([(await poll(others)).status, (await ask('status', token)).status]).toEqual([401, 401]);
+  expect(daemon.stdout()).not.toContain(token);
 });
