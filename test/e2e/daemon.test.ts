@@ -1,26 +1,39 @@
 import { readdir, readFile, stat } from 'node:fs/promises';
+import { createServer } from 'node:http';
 
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start, startDaemon } from '../support/program.ts';
+import { listen } from '../support/listen.ts';
+import { addressOf, run, start, startDaemon } from '../support/program.ts';
 
 describe('the daemon', () => {
-  it('ends with 0 at SIGTERM although other signals come while it stops', async () => {
+  it('ends with 0 at SIGTERM during a pass, even with an open page and other signals while it stops', async () => {
     const { settings } = await startEmbedded();
-    const daemon = await startDaemon(settings);
+    const daemon = start(['run'], {
+      ...settings,
+      WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: `http://${await listen(createServer(() => {}))}/api`,
+    });
+    const stream = await fetch(new URL('/api/events', await addressOf(daemon)));
+    expect(stream.status).toBe(200);
     for (const signal of ['SIGTERM', 'SIGHUP', 'SIGUSR2'] as const) daemon.child.kill(signal);
-    const { exitCode } = await daemon.ended;
-    expect(exitCode).toBe(0);
+    expect((await daemon.ended).exitCode).toBe(0);
+    await stream.body?.cancel().catch(() => {});
   });
 
-  it('makes a pass at the start, one at SIGHUP, logs only known events as JSON lines, and ends with 0 at SIGTERM', async () => {
+  it('makes a pass at the start, one at SIGHUP, and logs JSON lines, of which SIGUSR2 changes the level', async () => {
     const embedded = await startEmbedded();
     const daemon = await startDaemon(embedded.settings);
     expect(await embedded.differences()).toEqual([]);
     const edit = await embedded.edit();
+    daemon.child.kill('SIGUSR2');
+    await daemon.prints(/"log\.level_changed","level":"debug"/);
     daemon.child.kill('SIGHUP');
-    await daemon.prints(/"trigger":"signal"[^\n]*\n/);
+    await daemon.prints(/"pass\.started","trigger":"signal"/);
+    await daemon.prints(/"pass\.finished","trigger":"signal"[^\n]*\n/);
+    daemon.child.kill('SIGUSR2');
+    await daemon.prints(/"log\.level_changed","level":"info"/);
     expect(await embedded.differences()).toEqual([]);
     const { exitCode, signal, stdout } = await daemon.stop();
     expect({ exitCode, signal }).toEqual({ exitCode: 0, signal: null });

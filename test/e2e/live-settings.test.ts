@@ -83,14 +83,4 @@ describe('settings that change while the daemon runs', () => {
     await rm(join(folder, '..2026_11_21'), { recursive: true });
     await daemon.prints(/"settings\.reloaded","changed":\["concurrency"\]/);
   });
-
-  it('are read again at SIGHUP; SIGUSR2 makes the log verbose, and quiet again', async () => {
-    const { daemon } = await startWithFile(await startEmbedded(), NEVER);
-    daemon.child.kill('SIGUSR2');
-    await daemon.prints(/"log\.level_changed","level":"debug"/);
-    daemon.child.kill('SIGHUP');
-    await daemon.prints(/"pass\.started","trigger":"signal"/);
-    daemon.child.kill('SIGUSR2');
-    await daemon.prints(/"log\.level_changed","level":"info"/);
-  });
 });
