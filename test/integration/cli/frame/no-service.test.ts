@@ -1,19 +1,11 @@
-import { createServer as createPlainServer } from 'node:http';
+import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 
 import { describe, expect, it } from 'vitest';
 
+import { runHere } from '../../../support/in-process.ts';
 import { listen, makeCertificate } from '../../../support/listen.ts';
-import { run } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-
-async function sync(baseUrl: string) {
-  return run(['sync'], {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
-    WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
-  });
-}
 
 async function tlsAddress(): Promise<string> {
   const certificate = await makeCertificate('localhost');
@@ -21,20 +13,40 @@ async function tlsAddress(): Promise<string> {
   return listen(createTlsServer(certificate));
 }
 
+/** The address of a server that answers every request in the same way. */
+async function answering(type: string, body: string, path = '/api'): Promise<string> {
+  const server = createServer((_request, response) => {
+    response.writeHead(200, { 'content-type': type }).end(body);
+  });
+  return `http://${await listen(server)}${path}`;
+}
+
 describe('a command that meets no service fails at once and promises no further attempt', () => {
-  it.each([
+  it.each<[string, () => string | Promise<string>, RegExp]>([
     ['an unknown host', () => 'http://no-such-host.invalid/api', /no-such-host\.invalid/],
     ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED[^]*service\.baseUrl/],
     ['a certificate that is not trusted', async () => `https://${await tlsAddress()}/api`, /certificate/],
     [
       'plain HTTP where TLS is expected',
-      async () => `https://${await listen(createPlainServer())}/api`,
+      async () => (await answering('text/html', '')).replace('http:', 'https:'),
       /does not speak TLS/,
     ],
+    [
+      'an address without /api',
+      () => answering('text/html', '<html>', '/'),
+      /service\.baseUrl.*\/api, and this one has no \/api/,
+    ],
+    ['an HTML page', () => answering('text/html', '<title>Log in</title>'), /service\.baseUrl/],
+    ['another kind of JSON', () => answering('application/json', '{"message":"hello"}'), /service\.baseUrl/],
+    ['nothing', () => answering('application/json', ''), /service\.baseUrl/],
   ])('%s', async (_, address, text) => {
-    const { exitCode, stderr } = await sync(await address());
+    const { exitCode, stderr } = await runHere(['sync'], {
+      SERVICE_BASE_URL: await address(),
+      SERVICE_API_KEY: 'a-secret-key-that-nobody-may-see',
+      DIRECTORY: await temporaryFolder(),
+    });
     expect(stderr).toMatch(text);
-    expect(stderr).not.toMatch(/tr(?:ied|ying) again|by itself/);
+    expect(stderr).not.toMatch(/tr(?:ied|ying) again|by itself|^\s+at |a-secret-key/m);
     expect(exitCode).toBe(3);
   });
 });
