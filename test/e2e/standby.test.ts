@@ -1,6 +1,3 @@
-import { readdir, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { describe, expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
@@ -26,18 +23,16 @@ function linesOf({ stdout }: Running): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-/** An instance that has mirrored everything, for others to stand by. */
-async function startFirst() {
-  const embedded = await startEmbedded();
-  const settings = { ...embedded.settings, ...SETTINGS };
-  return { embedded, settings, first: await startDaemon(settings) };
-}
-
 describe('an instance that stands by', () => {
-  it('is healthy and not ready, and takes over when the other one is killed', async () => {
-    const { embedded, settings, first } = await startFirst();
-    const second = start(['run'], settings);
-    await second.prints(/"standby\.began"/);
+  it('is healthy and not ready, ends without an effect on the other, and takes over when that is killed', async () => {
+    const embedded = await startEmbedded();
+    const settings = { ...embedded.settings, ...SETTINGS };
+    const first = await startDaemon(settings);
+    const [second, third] = [start(['run'], settings), start(['run'], settings)];
+    for (const each of [second, third]) await each.prints(/"standby\.began"/);
+    expect((await third.stop()).exitCode).toBe(0);
+    expect(linesOf(third).map(({ event }) => event)).not.toContain('daemon.started');
+    expect(first.child.exitCode).toBeNull();
     const address = await addressOf(second);
     expect((await fetch(`${address}healthz`)).status).toBe(200);
     const ready = await fetch(`${address}readyz`);
@@ -73,32 +68,5 @@ describe('an instance that stands by', () => {
     expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
       lines.findIndex(({ event }) => event === 'daemon.started'),
     );
-  });
-
-  it('takes over with the current settings, even those that need a restart', async () => {
-    const { embedded, settings, first } = await startFirst();
-    const configFile = join(embedded.directory, '../standby.yaml');
-    await writeFile(configFile, 'publish: auto\n');
-    const second = start(['run', '--config', configFile], settings);
-    await second.prints(/"standby\.began"/);
-    await writeFile(configFile, 'publish: link\nlog:\n  level: debug\n');
-    second.child.kill('SIGHUP');
-    await embedded.edit();
-    first.child.kill('SIGKILL');
-    await second.prints(/"pass\.finished"/);
-    expect(await embedded.differences()).toEqual([]);
-    expect(await readdir(join(embedded.directory, 'trees'))).toHaveLength(1);
-    const events = linesOf(second).map(({ event }) => event);
-    expect(events).not.toContain('settings.restart_needed');
-    expect(second.stdout()).toContain('"level":"debug"');
-  });
-
-  it('ends with 0 when it is stopped, and does not affect the other one', async () => {
-    const { settings, first } = await startFirst();
-    const second = start(['run'], settings);
-    await second.prints(/"standby\.began"/);
-    expect((await second.stop()).exitCode).toBe(0);
-    expect(linesOf(second).map(({ event }) => event)).not.toContain('daemon.started');
-    expect(first.child.exitCode).toBeNull();
   });
 });

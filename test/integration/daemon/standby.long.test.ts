@@ -30,7 +30,7 @@ interface Waiting {
   readonly write: (text: string) => Promise<void>;
   /** Releases the lock of the other instance. */
   readonly release: () => Promise<void>;
-  /** The log level in force when it took over. */
+  /** The way to publish and the log level in force when it took over. */
   readonly tookOver: Promise<string | null>;
   readonly stop: () => void;
 }
@@ -90,7 +90,7 @@ async function waiting(
   const tookOver = openOrStandBy(standby, load(), async ({ settings }) => {
     const taken = await lock(settings.shard ?? null);
     onTestFinished(taken.release);
-    return settings.log.level;
+    return `${settings.publish} ${settings.log.level}`;
   });
   onTestFinished(async () => {
     stop.abort();
@@ -114,14 +114,14 @@ const namesOf = (events: readonly MirrorEvent[]): string[] =>
   events.map(({ name }) => name).filter((name) => name !== 'http.listening');
 
 describe('standing by', () => {
-  it('keeps standing by while the settings are invalid, and reports that', async () => {
+  it('keeps standing by while the settings are invalid, reports that, and takes over with all current ones', async () => {
     const instance = await waiting();
     await instance.write('log:\n  level: loud\n');
     await instance.release();
     await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^standing by: .*log\.level/), 120_000);
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
-    await instance.write('log:\n  level: debug\n');
-    expect(await instance.tookOver).toBe('debug');
+    await instance.write('publish: link\nlog:\n  level: debug\n');
+    expect(await instance.tookOver).toBe('link debug');
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused', 'standby.ended']);
   });
 
@@ -154,7 +154,7 @@ describe('standing by', () => {
     await vi.waitFor(() => expect(instance.told.at(-1)).toContain('is not the directory that was'), 120_000);
     await mkdir(internal, { recursive: true });
     await writeFile(join(internal, 'directory-id'), id);
-    expect(await instance.tookOver).toBe('info');
+    expect(await instance.tookOver).toBe('auto info');
   });
 
   it('waits without the setting while shards of another count work there', async () => {
@@ -163,6 +163,6 @@ describe('standing by', () => {
     expect(instance.told.at(-1)).toBe(`standing by: ${message}`);
     expect(instance.events[0]).toMatchObject({ name: 'standby.began', code: 'directory.locked', message });
     await instance.release();
-    expect(await instance.tookOver).toBe('info');
+    expect(await instance.tookOver).toBe('auto info');
   });
 });
