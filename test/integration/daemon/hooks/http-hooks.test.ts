@@ -24,13 +24,15 @@ function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
 /** The receiver of a webhook. */
 interface Target {
   readonly address: string;
-  /** Null if notifications are not signed. */
-  readonly key: string | null;
-  readonly filters: readonly string[];
-  readonly format: HttpHooks['webhookFormat'];
+  /** Null, as by default, if notifications are not signed. */
+  readonly key?: string | null;
+  /** All events by default. */
+  readonly filters?: readonly string[];
+  /** JSON by default. */
+  readonly format?: HttpHooks['webhookFormat'];
 }
 
-function hooksOf({ address, key, filters, format }: Target): HttpHooks {
+function hooksOf({ address, key = null, filters = ['*'], format = 'json' }: Target): HttpHooks {
   return {
     webhook: inlineSecret(address),
     ...(key === null ? {} : { webhookSecret: inlineSecret(key) }),
@@ -62,12 +64,7 @@ function note(target: string): Notification {
 describe('a webhook', () => {
   it('receives messages in order, with a signature over the body', async () => {
     const { origin, received } = await startReceiver(() => 204);
-    const { webhook, events } = startWebhook({
-      address: `${origin}/a/path?q=1`,
-      key: KEY,
-      filters: ['*'],
-      format: 'json',
-    });
+    const { webhook, events } = startWebhook({ address: `${origin}/a/path?q=1`, key: KEY });
     webhook.tell([note('A/main'), note('B/main')]);
     webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
     await expect.poll(() => received.length).toBe(3);
@@ -90,7 +87,7 @@ describe('a webhook', () => {
 
   it('receives only chosen events, and without a key no signature', async () => {
     const { origin, received } = await startReceiver(() => 200);
-    const { webhook } = startWebhook({ address: origin, key: null, filters: ['pass.*'], format: 'json' });
+    const { webhook } = startWebhook({ address: origin, filters: ['pass.*'] });
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
@@ -103,12 +100,7 @@ describe('a webhook', () => {
       if (count === 1) response.setHeader('retry-after', '1');
       return count === 1 ? 503 : 200;
     });
-    const { webhook, events } = startWebhook({
-      address: `${origin}/s3cret`,
-      key: null,
-      filters: ['*'],
-      format: 'json',
-    });
+    const { webhook, events } = startWebhook({ address: `${origin}/s3cret` });
     webhook.tell([note('A/main'), note('B/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([
@@ -123,23 +115,23 @@ describe('a webhook', () => {
     expect(received[2]?.body).toContain('B/main');
   });
 
-  it('sends waiting messages in the current format', async () => {
-    const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
-    let format: Target['format'] = 'json';
-    const { webhook, events } = startWebhook({
-      address: origin,
-      key: null,
-      filters: ['*'],
-      get format() {
-        return format;
-      },
-    });
+  it('sends waiting messages in the current format, signed with the current key, and none without a valid one', async () => {
+    const { origin, received } = await startReceiver(() => 200);
+    const target = { address: origin, key: 'garbage', format: 'json' as HttpHooks['webhookFormat'] };
+    const { webhook, events } = startWebhook(target);
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
-    format = 'slack';
+    expect(received).toEqual([]);
+    expect(JSON.stringify(events)).toContain('hooks.webhookSecret');
+    expect(JSON.stringify(events)).not.toContain('garbage');
+    Object.assign(target, { key: KEY, format: 'slack' });
     await webhook.close(5000);
-    const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
-    expect(bodies).toMatchObject([{ type: 'target.failed' }, { text: expect.any(String) as string }]);
+    expect(received).toHaveLength(1);
+    for (const { headers, body } of received) {
+      expect(JSON.parse(body)).toMatchObject({ text: expect.any(String) as string });
+      const [id, timestamp] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])];
+      expect(headers['webhook-signature']).toBe(signatureOf(KEY, id, timestamp, body));
+    }
   });
 
   it('does not follow a redirect', async () => {
@@ -148,7 +140,7 @@ describe('a webhook', () => {
       response.setHeader('location', other.origin);
       return 307;
     });
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
+    const { webhook, events } = startWebhook({ address: origin });
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([{ hint: expect.stringContaining('Redirects are not followed') as string }]);
@@ -157,7 +149,7 @@ describe('a webhook', () => {
 
   it('that hangs is abandoned at the end of the program, and waiting messages are bounded', async () => {
     const { origin, received } = await startReceiver(() => null);
-    const { webhook, events } = startWebhook({ address: origin, key: null, filters: ['*'], format: 'json' });
+    const { webhook, events } = startWebhook({ address: origin });
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.body).toContain('T4000/main');
