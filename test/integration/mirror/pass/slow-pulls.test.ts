@@ -1,4 +1,4 @@
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { PullQueue } from '../../../../src/mirror/pass/queue.ts';
@@ -32,11 +32,11 @@ class SlowPair {
   private readonly stop = new AbortController();
   private gate = Promise.withResolvers<void>();
 
-  private constructor(service: FakeService, mirror: MirrorHarness, outlastsPasses: boolean) {
+  private constructor(service: FakeService, mirror: MirrorHarness) {
     this.service = service;
     this.mirror = mirror;
     this.queue = new PullQueue(
-      outlastsPasses,
+      true,
       (event) => mirror.events.push(event),
       (onDue) => {
         this.timers.push(onDue);
@@ -50,9 +50,9 @@ class SlowPair {
     this.hold();
   }
 
-  static async start(settings: Record<string, string> = {}, outlastsPasses = true): Promise<SlowPair> {
+  static async start(settings: Record<string, string> = {}): Promise<SlowPair> {
     const { service, mirror } = await startPair({}, { CONCURRENCY: '1', ...settings });
-    const pair = new SlowPair(service, mirror, outlastsPasses);
+    const pair = new SlowPair(service, mirror);
     onTestFinished(() => pair.end());
     return pair;
   }
@@ -123,37 +123,7 @@ class SlowPair {
   stages(): Promise<string[]> {
     return readdir(join(this.mirror.directory, '.workbook-mirror', 'staging'));
   }
-
-  names(): string[] {
-    return this.mirror.events.map((event) =>
-      'target' in event ? `${event.name} ${event.target}` : event.name,
-    );
-  }
 }
-
-describe('a single pass', () => {
-  it('does the others before a slow pull, and waits for it', async () => {
-    const pair = await SlowPair.start({}, false);
-    const pass = pair.pass();
-    await expect
-      .poll(() => pair.mirror.eventsOf('target.pulled').map(({ target }) => target))
-      .toEqual(['Prompt/main']);
-    expect(pair.mirror.eventsOf('pass.finished')).toEqual([]);
-    await pair.release();
-    const { exitCode, summary } = await pass;
-    expect([exitCode, summary]).toMatchObject([0, { pulled: 2, pulling: 0, waiting: 0, held: 0 }]);
-    await pair.mirror.expectExact();
-    expect(pair.names().filter((name) => /^target|finished/.test(name))).toEqual([
-      'target.started Slow/main',
-      'target.slow Slow/main',
-      'target.started Prompt/main',
-      'target.pulled Prompt/main',
-      'target.pulled Slow/main',
-      'target.slow_ended Slow/main',
-      'pass.finished',
-    ]);
-  });
-});
 
 describe('a slow pull', () => {
   it('continues during later passes, and is recorded with its state at the start', async () => {
@@ -298,24 +268,6 @@ describe('a slow pull whose target', () => {
     });
     expect(pair.mirror.eventsOf('target.slow_ended').at(-1)).toMatchObject({ result: 'called off' });
     await pair.mirror.expectExact();
-  });
-
-  it('is renamed during a repair is repaired at its new path', async () => {
-    const pair = await SlowPair.start();
-    await pair.release();
-    await pair.pass();
-    const file = (repository: string): string =>
-      join(pair.mirror.directory, 'mirror', repository, 'main', 'huge.xlsx');
-    await rm(file('Slow'));
-    await writeFile(file('Slow'), 'edited by someone');
-    await noteForRepair(pair.mirror.context, 'Slow/main', [], Date.now());
-    pair.hold();
-    await pair.pass();
-    pair.service.renameRepository(pair.slow, 'Renamed');
-    expect(resultsOf(await pair.pass())).toMatchObject({ 'Renamed/main': { reason: 'drift' } });
-    await pair.release();
-    await pair.mirror.expectExact();
-    expect((await driftNotesOf(pair.mirror)).size).toBe(0);
   });
 
   it('replaces a deleted one leaves that one there until it is done', async () => {

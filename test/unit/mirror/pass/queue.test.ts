@@ -118,33 +118,6 @@ afterEach(() => {
 });
 
 describe('the queue of pulls', () => {
-  it('gives a pass the results of its own pulls only', async () => {
-    const bench = new Bench(true);
-    const first = bench.run(['a/1', 'b/1']);
-    await bench.end('b/1');
-    await timePasses();
-    expect(first.state()).toBe('goes on');
-    expect(bench.results).toEqual([['b/1']]);
-    bench.run(['c/1']);
-    await settled();
-    await bench.end('a/1');
-    await bench.end('c/1');
-    expect(bench.results).toEqual([['b/1'], ['c/1']]);
-  });
-
-  it('starts pulls up to the limit, and the next ones as they end', async () => {
-    const bench = new Bench(false);
-    const { state } = bench.run(['a/1', 'b/1', 'c/1']);
-    expect(bench.begun).toEqual(['a/1', 'b/1']);
-    await bench.end('b/1');
-    expect(bench.begun).toEqual(['a/1', 'b/1', 'c/1']);
-    await bench.end('c/1');
-    expect(state()).toBe('waits');
-    await bench.end('a/1');
-    expect(state()).toBe('goes on');
-    expect(bench.slow).toEqual([]);
-  });
-
   it('gives the place of a slow pull to the next one, and waits for all if it ends with the pass', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1'], 1);
@@ -257,18 +230,18 @@ describe('the queue of pulls', () => {
 });
 
 describe('the queue across passes', () => {
-  it('makes a pass wait only for prompt pulls', async () => {
+  it('makes a pass wait only for prompt pulls, and gives it only their results', async () => {
     const bench = new Bench(true);
-    const { state } = bench.run(['a/1', 'b/1']);
-    await bench.end('a/1');
-    expect(state()).toBe('waits');
+    const first = bench.run(['a/1', 'b/1']);
+    await bench.end('b/1');
+    expect(first.state()).toBe('waits');
     await timePasses();
-    expect([state(), bench.running]).toEqual(['goes on', ['b/1 slowly']]);
+    expect([first.state(), bench.running]).toEqual(['goes on', ['a/1 slowly']]);
     const next = bench.run(['c/1']);
     await bench.end('c/1');
-    expect([next.state(), bench.running]).toEqual(['goes on', ['b/1 slowly']]);
-    await bench.end('b/1');
-    expect(bench.running).toEqual([]);
+    expect([next.state(), bench.running]).toEqual(['goes on', ['a/1 slowly']]);
+    await bench.end('a/1');
+    expect([bench.running, bench.results]).toEqual([[], [['b/1'], ['c/1']]]);
   });
 
   it('starts pulls without a place between passes, and no pass waits for them before', async () => {
