@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-import { addressOf, startDaemon } from '../../support/program.ts';
 
 const YEAR_MS = 365 * 24 * 3_600_000;
 
@@ -91,13 +90,6 @@ describe('when the clock was two years ahead', () => {
     commands.service.takeRequests();
     expect((await commands.command(['sync'])).exitCode).toBe(0);
     expect(commands.service.takeDownloads()).toEqual([]);
-  });
-
-  it('a daemon is ready after its first pass', async () => {
-    const { command, variables } = await started();
-    await ahead(() => command(['sync']));
-    const daemon = await startDaemon({ ...variables, WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0' });
-    expect((await fetch(new URL('readyz', await addressOf(daemon)))).status).toBe(200);
   });
 
   it('status reports a time in the future, and nothing as verified', async () => {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import { copyFile, mkdir, readFile, rm, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -12,10 +11,8 @@ import { hasRedis, startRedis } from '../../../support/stores.ts';
 /** Ways to lose the file of the embedded store while the mirror is closed. */
 const LOSSES: readonly (readonly [string, (file: string) => Promise<void>])[] = [
   ['is deleted', (file) => rm(file)],
-  ['is overwritten with random bytes', (file) => writeFile(file, randomBytes(20_000))],
   ['is cut in the middle', (file) => truncate(file, 5000)],
   ['is a folder', (file) => rm(file).then(() => mkdir(file))],
-  ['has no table', (file) => withDatabase(file, 'DROP TABLE kv')],
   [
     'has values cut in the middle',
     (file) => withDatabase(file, 'UPDATE kv SET value = substr(value, 1, 40)'),

@@ -69,21 +69,6 @@ describe('when a workbook has changed', () => {
   });
 });
 
-describe('when only other files have changed', () => {
-  it('finds them by the full check, not before', async () => {
-    const { service, mirror } = await startPair();
-    seed(service);
-    await mirror.pass();
-    service.write(service.named(), 'main', 'readme.md', 'changed');
-    service.takeRequests();
-    await mirror.pass({ aheadMs: DAY_MS / 2 - 60_000 });
-    expect(service.takeDownloads()).toStrictEqual([]);
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    expect(service.takeDownloads()).toHaveLength(3);
-    await mirror.expectExact();
-  });
-});
-
 describe('entity tags', () => {
   it('download nothing while the contents are the same', async () => {
     const { service, mirror } = await startPair({ etag: 'strong', conditional: true });

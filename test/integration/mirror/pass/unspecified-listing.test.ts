@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { FakeService } from '../../../support/fake-service.ts';
-import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { startPair } from '../../../support/mirror-harness.ts';
 
 function seed(service: FakeService): void {
   service.addRepository('git.example.com/org/plan.git', { 'a.xlsx': 'a', 'b.xlsx': 'b', 'c.xlsm': 'c' });
@@ -35,15 +35,5 @@ describe('pages', () => {
     };
     expect(await mirror.failure()).toMatchObject({ code: 'listing.inconsistent', action: 'retry' });
     expect(await mirror.stamps()).toStrictEqual(before);
-  });
-
-  it('does not accept a list with a wrong count as proof that a branch is deleted', async () => {
-    const { service, mirror } = await startPair({ countOffset: 1 });
-    const repository = service.addRepository('Accounting', { 'd.xlsx': 'd' });
-    service.fork(repository, 'main', 'dev');
-    await mirror.pass();
-    repository.branches.delete('dev');
-    for (let pass = 0; pass < 4; pass += 1) await mirror.pass();
-    expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'd.xlsx': 'd' }));
   });
 });

@@ -44,22 +44,16 @@ async function rot(file: string): Promise<void> {
   await utimes(file, atime, mtime);
 }
 
-describe('changed bytes on disk, with unchanged metadata', () => {
-  it.each(['auto', 'exchange', 'rename'])(
-    'are found and repaired by the full check (%s)',
-    async (publish) => {
-      const { mirror } = await startMirrored({ PUBLISH: publish });
-      const file = join(mirror.directory, 'mirror/Accounting/main/notes.txt');
-      const other = await lstat(join(mirror.directory, 'mirror/Accounting/main/same.xlsx'));
-      await rot(file);
-      await mirror.pass({ aheadMs: DAY_MS });
-      await mirror.expectExact();
-      expect((await lstat(join(mirror.directory, 'mirror/Accounting/main/same.xlsx'))).ino).toBe(other.ino);
-      expect(mirror.eventsOf('target.pulled').at(-1)?.target).toMatch(/main$/);
-      await mirror.pass();
-      expect(mirror.eventsOf('pass.finished').at(-1)).toMatchObject({ pulled: 0 });
-    },
-  );
+it('changed bytes on disk, with unchanged metadata, are found and repaired by the full check', async () => {
+  const { mirror } = await startMirrored();
+  const folder = join(mirror.directory, 'mirror/Accounting/main');
+  const { ino } = await lstat(join(folder, 'same.xlsx'));
+  await rot(join(folder, 'notes.txt'));
+  await mirror.pass({ aheadMs: DAY_MS });
+  await mirror.expectExact();
+  expect((await lstat(join(folder, 'same.xlsx'))).ino).toBe(ino);
+  expect(mirror.eventsOf('target.pulled').at(-1)?.target).toMatch(/main$/);
+  expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
 });
 
 describe('a mirror that was restored from an older backup', () => {
