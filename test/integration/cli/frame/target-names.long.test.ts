@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 
@@ -14,21 +14,19 @@ async function mirrored(): Promise<MirrorCommands> {
   return commands;
 }
 
-describe('a target may be named as people write it', () => {
-  it.each([
-    [['why', 'Accounting/feature/q3'], 'Accounting/feature%2Fq3 is fresh.'],
-    [['why', 'mirror/Accounting/feature/q3/'], 'Accounting/feature%2Fq3 is fresh.'],
-    [['why', 'Accounting/feature/q3/only.xlsx'], 'only.xlsx: 2 bytes'],
-    [['why', 'Accounting/feature%2Fq3'], 'Accounting/feature%2Fq3 is fresh.'],
-    [['verify', 'Accounting/feature/q3'], '1 target, 1 file'],
-    [['verify', 'Acc*/*'], '2 targets, 2 files'],
-    [['diff', '--upstream', 'Accounting/feature/q3'], 'No file differs.'],
-  ])('%j', async (args, text) => {
-    const { command } = await mirrored();
-    const { stdout, exitCode } = await command(args);
-    expect(stdout).toContain(text);
-    expect(exitCode).toBe(0);
-  });
+it('a target may be named as people write it', async () => {
+  const { run } = await mirrored();
+  const lines = [
+    ['why mirror/Accounting/feature/q3/', 'Accounting/feature%2Fq3 is fresh.'],
+    ['why Accounting/feature%2Fq3', 'Accounting/feature%2Fq3 is fresh.'],
+    ['verify Accounting/feature/q3', '1 target, 1 file'],
+    ['verify Acc*/*', '2 targets, 2 files'],
+    ['diff --upstream Accounting/feature/q3', 'No file differs.'],
+  ] as const;
+  for (const [line, text] of lines) {
+    const { stdout, exitCode } = await run(...line.split(' '));
+    expect([line, exitCode, stdout]).toEqual([line, 0, expect.stringContaining(text)]);
+  }
 });
 
 it('a name means the same target in every folder of the shell, and a path on disk the target there', async () => {
@@ -62,31 +60,22 @@ it('a repository may be named as a folder of the directory', async () => {
       expect(await run(command, name), `${command} ${name}`).toMatchObject({ exitCode: 0 });
 });
 
-describe('a name of several targets', () => {
-  it('makes why list the branches of a repository', async () => {
-    const { command } = await mirrored();
-    const { stdout, exitCode } = await command(['why', 'Accounting']);
-    expect(stdout).toBe(
+it('a name of several targets makes why list them, and is refused with them by other commands', async () => {
+  const { run } = await mirrored();
+  expect(await run('why', 'Accounting')).toMatchObject({
+    exitCode: 0,
+    stdout:
       '"Accounting" is a repository with 2 targets; name one of them:\n' +
-        '  Accounting/feature%2Fq3 is fresh\n  Accounting/main is fresh\n',
-    );
-    expect(exitCode).toBe(0);
-    const { targets } = JSON.parse((await command(['why', '--json', 'Accounting'])).stdout) as {
-      targets: string[];
-    };
-    expect(targets).toEqual(['Accounting/feature%2Fq3', 'Accounting/main']);
+      '  Accounting/feature%2Fq3 is fresh\n  Accounting/main is fresh\n',
   });
-
-  it.each([['verify'], ['diff'], ['retry'], ['approve', '--yes'], ['forget', '--yes']])(
-    'is refused by %j, with the targets',
-    async (...args) => {
-      const { command } = await mirrored();
-      const { stderr, exitCode } = await command([...args, 'Accounting']);
-      expect(stderr).toContain('"Accounting" is a repository with 2 targets');
-      expect(stderr).toContain('Accounting/feature%2Fq3, Accounting/main');
-      expect(exitCode).toBe(2);
-    },
-  );
+  const { targets } = JSON.parse((await run('why', '--json', 'Accounting')).stdout) as { targets: string[] };
+  expect(targets).toEqual(['Accounting/feature%2Fq3', 'Accounting/main']);
+  for (const line of ['verify', 'diff', 'retry', 'approve --yes', 'forget --yes']) {
+    const { stderr, exitCode } = await run(...line.split(' '), 'Accounting');
+    expect([line, exitCode]).toEqual([line, 2]);
+    expect(stderr).toContain('"Accounting" is a repository with 2 targets');
+    expect(stderr).toContain('Accounting/feature%2Fq3, Accounting/main');
+  }
 });
 
 /** The targets that a command names in its JSON. */
@@ -99,39 +88,27 @@ function targetsIn(stdout: string): readonly string[] {
   return found;
 }
 
-describe('a pattern selects all matching targets', () => {
-  const BOTH = ['Accounting/feature%2Fq3', 'Accounting/main'];
-
-  it.each([
-    [['status', 'Accounting/*'], BOTH],
-    [
-      ['status', 'Accounting/feature/*', 'Sales/main'],
-      ['Accounting/feature%2Fq3', 'Sales/main'],
-    ],
-    [['status', '--problems'], []],
-    [
-      ['plan', '*/main'],
-      ['Accounting/main', 'Sales/main'],
-    ],
-    [['plan', '--changes'], []],
-    [['sync', 'Sales/*'], ['Sales/main']],
-  ])('%j', async (args, targets) => {
-    const { command } = await mirrored();
-    const { stdout, exitCode } = await command([...args, '--json']);
-    expect(targetsIn(stdout)).toEqual(targets);
-    expect(exitCode).toBe(0);
-  });
-
-  it.each([['status'], ['plan'], ['sync'], ['verify'], ['poll'], ['approve', '--yes'], ['forget', '--yes']])(
-    'and is refused by %j without a match, with the nearest target',
-    async (...args) => {
-      const { command } = await mirrored();
-      const { stderr, exitCode } = await command([...args, 'Sale/mai?']);
-      expect(stderr).toContain('"Sale/mai?"');
-      expect(stderr).toMatch(/The nearest is Sales\/main|No deletion is held anywhere/);
-      expect(exitCode).toBe(2);
-    },
-  );
+it('a pattern selects all matching targets, and is refused without a match, with the nearest target', async () => {
+  const { run } = await mirrored();
+  const q3 = 'Accounting/feature%2Fq3';
+  const selections = [
+    ['status Accounting/*', [q3, 'Accounting/main']],
+    ['status Accounting/feature/* Sales/main', [q3, 'Sales/main']],
+    ['status --problems', []],
+    ['plan */main', ['Accounting/main', 'Sales/main']],
+    ['plan --changes', []],
+    ['sync Sales/*', ['Sales/main']],
+  ] as const;
+  for (const [line, targets] of selections) {
+    const { stdout, exitCode } = await run(...line.split(' '), '--json');
+    expect([line, exitCode, targetsIn(stdout)]).toEqual([line, 0, targets]);
+  }
+  for (const line of ['status', 'plan', 'sync', 'verify', 'poll', 'approve --yes', 'forget --yes']) {
+    const { stderr, exitCode } = await run(...line.split(' '), 'Sale/mai?');
+    expect([line, exitCode]).toEqual([line, 2]);
+    expect(stderr).toContain('"Sale/mai?"');
+    expect(stderr).toMatch(/The nearest is Sales\/main|No deletion is held anywhere/);
+  }
 });
 
 it('sync pulls only the named targets, even before they are mirrored, and exits by their state', async () => {
@@ -140,7 +117,7 @@ it('sync pulls only the named targets, even before they are mirrored, and exits 
   expect(await command(['sync', 'Accounting/*'])).toMatchObject({ exitCode: 0 });
   const found = Object.values(await status()).map(({ target, state }) => `${target} ${state}`);
   expect(found).toEqual(['Accounting/feature%2Fq3 fresh', 'Accounting/main fresh', 'Sales/main pending']);
-  const sales = service.repositories[1]?.id ?? '';
+  const { id: sales } = service.named('Sales');
   service.fault = (path) =>
     path.includes(sales) || path.includes('/Sales/') ? { kind: 'status', status: 403 } : null;
   expect(await command(['sync'])).toMatchObject({ exitCode: 1 });
@@ -158,9 +135,7 @@ it('sync refuses a name of several targets before the pass, and succeeds for one
   expect(refused).toMatchObject({ exitCode: 2 });
   expect(refused.stderr).toContain('is a repository with 2 targets');
   expect(await passOf()).toEqual(before);
-  const [, sales] = service.repositories;
-  if (sales === undefined) throw new Error('no repository');
-  service.removeRepository(sales);
+  service.removeRepository(service.named('Sales'));
   const unguarded = { GUARD_TARGETS: 'off' };
   expect(await command(['sync'], unguarded)).toMatchObject({ exitCode: 0 });
   const retired = await command(['sync', 'Sales/main', '--json'], unguarded);
