@@ -20,7 +20,6 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { describeVerification, verificationData, verify } from '../../../../src/cli/read/verify.ts';
-import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { type Difference, examinePublished, isGone } from '../../../../src/mirror/store/verify/examine.ts';
@@ -69,13 +68,17 @@ function verified(
   });
 }
 
-async function failureOf(work: Promise<unknown>): Promise<MirrorError> {
-  const error: unknown = await work.then(
-    () => null,
-    (reason: unknown) => reason,
-  );
-  if (error instanceof MirrorError) return error;
-  throw new Error('no error of ours', { cause: error });
+/** A verification as text. */
+async function reported(...args: Parameters<typeof verified>): Promise<string> {
+  return String(describeVerification(await verified(...args)));
+}
+
+/** A copy without private files of the program. */
+async function backUp({ directory }: MirrorHarness): Promise<string> {
+  const backup = join(await temporaryFolder(), 'backup');
+  const filter = (path: string): boolean => !path.endsWith('.workbook-mirror');
+  await cp(directory, backup, { recursive: true, preserveTimestamps: true, filter });
+  return backup;
 }
 
 async function examined(
@@ -246,12 +249,7 @@ describe('verify', () => {
 
   it('verifies a read-only restored backup without private files of the program', async () => {
     const { mirror } = await mirrored();
-    const backup = join(await temporaryFolder(), 'backup');
-    await cp(mirror.directory, backup, {
-      recursive: true,
-      preserveTimestamps: true,
-      filter: (path) => !path.endsWith('.workbook-mirror'),
-    });
+    const backup = await backUp(mirror);
     await chmod(backup, 0o555);
     // Only root could remove it.
     onTestFinished(() => chmod(backup, 0o755));
@@ -261,12 +259,8 @@ describe('verify', () => {
       if (event.kind === 'examined') abort.abort();
     };
     expect(await verified(backup, { signal: abort.signal, onEvent })).toMatchObject({ isComplete: false });
-    expect((await readdir(backup)).sort()).toStrictEqual([
-      'history',
-      'inventory.json',
-      'manifests',
-      'mirror',
-    ]);
+    const names = ['history', 'inventory.json', 'manifests', 'mirror'];
+    expect((await readdir(backup)).sort()).toStrictEqual(names);
   });
 
   it('reports files outside all manifests, and unreadable manifests', async () => {
@@ -297,27 +291,24 @@ describe('verify', () => {
 
   it('fails for a folder without a mirror, and refuses a missing one', async () => {
     const directory = await temporaryFolder();
-    const report = await verified(directory);
-    expect(isClean(report)).toBe(false);
-    expect(String(describeVerification(report))).toContain(
+    expect(isClean(await verified(directory))).toBe(false);
+    expect(await reported(directory)).toContain(
       `Nothing is mirrored in ${directory}: no manifest is there.\nName the folder`,
     );
     expect(isClean(await verified(directory, { expected: 0 }))).toBe(true);
-    expect(String(describeVerification(await verified(directory, { expected: 3 })))).toContain(
-      'no manifest is there, 3 expected.',
-    );
-    const error = await failureOf(verified(join(directory, 'none')));
-    expect(error).toMatchObject({ code: 'directory.unusable' });
-    expect(error.message).toContain('nothing was mirrored there yet');
+    expect(await reported(directory, { expected: 3 })).toContain('no manifest is there, 3 expected.');
+    await expect(verified(join(directory, 'none'))).rejects.toMatchObject({
+      code: 'directory.unusable',
+      message: expect.stringContaining('nothing was mirrored there yet') as string,
+    });
   });
 
   it('compares the number of all targets with the expected one', async () => {
     const { mirror } = await mirrored();
     expect(isClean(await verified(mirror.directory, { expected: 3 }))).toBe(true);
     expect(isClean(await verified(mirror.directory, { expected: 3, targets: [PLAN] }))).toBe(true);
-    const report = await verified(mirror.directory, { expected: 4 });
-    expect(isClean(report)).toBe(false);
-    expect(String(describeVerification(report))).toMatch(/: 3 targets in all, 4 expected\.$/);
+    expect(isClean(await verified(mirror.directory, { expected: 4 }))).toBe(false);
+    expect(await reported(mirror.directory, { expected: 4 })).toMatch(/: 3 targets in all, 4 expected\.$/);
   });
 
   it('finds a target that is lost with its manifest, and in a backup, too', async () => {
@@ -325,12 +316,7 @@ describe('verify', () => {
     await rm(tree, { recursive: true });
     await rm(join(mirror.directory, `manifests/${PLAN}.json`));
     await rm(join(mirror.directory, 'mirror/git.example.com'), { recursive: true });
-    const backup = join(await temporaryFolder(), 'backup');
-    await cp(mirror.directory, backup, {
-      recursive: true,
-      preserveTimestamps: true,
-      filter: (path) => !path.endsWith('.workbook-mirror'),
-    });
+    const backup = await backUp(mirror);
     for (const directory of [mirror.directory, backup]) {
       const report = await verified(directory);
       expect(isClean(report)).toBe(false);

@@ -57,13 +57,10 @@ describe('the report of a verification', () => {
     );
   });
 
-  it.each([
-    [null, 'Nothing is mirrored in /m: no manifest is there.'],
-    [0, 'Nothing is mirrored in /m: no manifest is there.'],
-    [2, 'Nothing is mirrored in /m: no manifest is there, 2 expected.'],
-  ])('says that there are no trees if %j are expected', (expected, first) => {
-    const nothing = report({ selected: 0, targets: [], mirrored: 0, expected });
-    expect(String(describeVerification(nothing)).split('\n')[0]).toBe(first);
+  it('says that there are no trees, and not that none are expected', () => {
+    const nothing = report({ selected: 0, targets: [], mirrored: 0, expected: 0 });
+    const [first] = String(describeVerification(nothing)).split('\n');
+    expect(first).toBe('Nothing is mirrored in /m: no manifest is there.');
   });
 
   it('promises to leave alone only what is outside the published trees', () => {
