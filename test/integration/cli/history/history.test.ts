@@ -17,6 +17,7 @@ import { describe, expect, it } from 'vitest';
 import { approveHere } from '../../../support/tasks.ts';
 import { describeHistory, listHistory } from '../../../../src/cli/history/history.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
+import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -26,6 +27,17 @@ function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
 }
 
 const DAY_MS = 86_400_000;
+
+/** What a restore is refused with; its code, and its hint. */
+function refusalOf(
+  { diskSettings }: MirrorHarness,
+  request: Parameters<typeof restoreHistory>[1],
+): Promise<Pick<MirrorError, 'code' | 'hint'> | { code: string; hint?: undefined }> {
+  return restoreHistory(diskSettings, request).then(
+    () => ({ code: 'restored' }),
+    (error: MirrorError) => error,
+  );
+}
 
 /** The contents of the history, by target: kind, and the text of one file. */
 async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string, string][]> {
@@ -67,17 +79,12 @@ describe('trees deleted from the service', () => {
     expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
     const { mtimeMs } = await lstat(join(to, 'plan.xlsx'));
     expect(published['Gone/main/plan.xlsx']?.split(' ')).toContain(String(mtimeMs));
-    await expect(restoreHistory(mirror.diskSettings, request)).rejects.toMatchObject({
-      code: 'history.occupied',
-    });
-    await expect(restoreHistory(mirror.diskSettings, { ...request, to: null })).rejects.toMatchObject({
-      code: 'directory.locked',
-      hint: expect.stringContaining('--to FOLDER') as unknown,
-    });
+    expect(await refusalOf(mirror, request)).toMatchObject({ code: 'history.occupied' });
+    const locked = await refusalOf(mirror, { ...request, to: null });
+    expect(locked).toMatchObject({ code: 'directory.locked' });
+    expect(locked.hint).toContain('--to FOLDER');
     const inside = join(mirror.directory, 'mirror/x');
-    await expect(restoreHistory(mirror.diskSettings, { ...request, to: inside })).rejects.toMatchObject({
-      code: 'usage.invalid',
-    });
+    expect(await refusalOf(mirror, { ...request, to: inside })).toMatchObject({ code: 'usage.invalid' });
 
     await mirror.pass({ aheadMs: 29 * DAY_MS });
     expect(await kept(mirror)).toHaveLength(1);
@@ -124,25 +131,18 @@ describe('trees deleted from the service', () => {
     const { service, mirror, kept: heir } = await retired();
     service.renameRepository(heir, 'Gone');
     await mirror.pass();
-    const settings = mirror.diskSettings;
     const request = { target: 'Gone/main', atMs: null, to: null };
-    await mirror.whileClosed(() =>
-      expect(restoreHistory(settings, request)).rejects.toMatchObject({ code: 'history.occupied' }),
-    );
-    const [entry] = await listHistory(settings, 'Gone/main');
+    const occupied = await mirror.whileClosed(() => refusalOf(mirror, request));
+    expect(occupied).toMatchObject({ code: 'history.occupied' });
+    const [entry] = await listHistory(mirror.diskSettings, 'Gone/main');
     await appendFile(join(entry?.folder ?? '', 'plan.xlsx'), '!');
     const to = join(await temporaryFolder(), 'x');
-    await expect(restoreHistory(settings, { ...request, to })).rejects.toMatchObject({
-      code: 'history.damaged',
-    });
+    expect(await refusalOf(mirror, { ...request, to })).toMatchObject({ code: 'history.damaged' });
     await rm(`${entry?.folder ?? ''}.json`);
-    await expect(restoreHistory(settings, { ...request, to })).rejects.toMatchObject({
-      code: 'history.damaged',
-    });
-    expect(String(describeHistory(await listHistory(settings, null)))).toContain('?');
-    await expect(restoreHistory(settings, { ...request, target: 'Gon/main' })).rejects.toMatchObject({
-      code: 'target.unknown',
-    });
+    expect(await refusalOf(mirror, { ...request, to })).toMatchObject({ code: 'history.damaged' });
+    expect(String(describeHistory(await listHistory(mirror.diskSettings, null)))).toContain('?');
+    const other = { ...request, target: 'Gon/main', to };
+    expect(await refusalOf(mirror, other)).toMatchObject({ code: 'target.unknown' });
   });
 });
 
@@ -177,9 +177,8 @@ describe('trees that a newer state replaced', () => {
       await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
       expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v1');
       expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
-      await expect(
-        restoreHistory(mirror.diskSettings, { target: 'A/main', atMs: Date.now() + DAY_MS, to }),
-      ).rejects.toMatchObject({ code: 'history.not_found' });
+      const future = { target: 'A/main', atMs: Date.now() + DAY_MS, to };
+      expect(await refusalOf(mirror, future)).toMatchObject({ code: 'history.not_found' });
     },
   );
 
@@ -255,9 +254,8 @@ describe('a changed tree in the history', () => {
     const settings = mirror.diskSettings;
     const request = { target: 'A/main', atMs: null };
     const folder = await temporaryFolder();
-    await expect(restoreHistory(settings, { ...request, to: join(folder, 'a') })).rejects.toMatchObject({
-      code: 'history.damaged',
-    });
+    const damaged = await refusalOf(mirror, { ...request, to: join(folder, 'a') });
+    expect(damaged).toMatchObject({ code: 'history.damaged' });
     await mirror.pass({ aheadMs: 2 * DAY_MS });
     await mirror.expectExact();
     const [entry] = await listHistory(settings, 'A/main');
@@ -267,15 +265,12 @@ describe('a changed tree in the history', () => {
       expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
     }
     expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);
-    const long = Date.parse('2020-01-01');
-    await expect(
-      restoreHistory(settings, { target: 'A/main', atMs: long, to: join(folder, 'c') }),
-    ).rejects.toMatchObject({ code: 'history.not_found' });
+    const early = { ...request, atMs: Date.parse('2020-01-01'), to: join(folder, 'c') };
+    expect(await refusalOf(mirror, early)).toMatchObject({ code: 'history.not_found' });
     const link = join(folder, 'link');
     await symlink(join(mirror.directory, 'mirror'), link);
-    await expect(restoreHistory(settings, { ...request, to: join(link, 'evil') })).rejects.toMatchObject({
-      code: 'usage.invalid',
-    });
+    const evil = { ...request, to: join(link, 'evil') };
+    expect(await refusalOf(mirror, evil)).toMatchObject({ code: 'usage.invalid' });
   });
 });
 

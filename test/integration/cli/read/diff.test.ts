@@ -43,7 +43,7 @@ async function changedTwice(publish = 'auto'): Promise<{ mirror: MirrorHarness; 
 }
 
 describe('diff', () => {
-  it.each(['auto', 'exchange', 'rename', 'link'])(
+  it.each(['auto', 'link'])(
     'shows what the last publish changed, published by %s, beside whoever mirrors',
     async (publish) => {
       const { mirror, path } = await changedTwice(publish);
