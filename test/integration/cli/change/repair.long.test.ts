@@ -33,6 +33,13 @@ async function repairOf(mirror: MirrorHarness, service: FakeService | null): Pro
   return (await mirror.whileClosed(() => runTaskHere('repair', settings, {}))).repaired;
 }
 
+/** The result of a repair. */
+const repaired = (fromDisk: string[], pulled: string[], inventoryWritten = false): Repaired => ({
+  fromDisk,
+  pulled,
+  inventoryWritten,
+});
+
 /** Changes of a tree that lose no bytes, as the disk has them elsewhere. */
 const HARMLESS: readonly (readonly [string, (tree: string) => Promise<unknown>])[] = [
   ['a file is added', (tree) => writeFile(join(tree, 'mine.txt'), 'mine')],
@@ -47,11 +54,7 @@ describe('verify --repair', () => {
     const { mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     const same = await lstat(join(tree, 'same.xlsx'));
     await damage(tree);
-    expect(await repairOf(mirror, null)).toEqual({
-      fromDisk: ['A/main'],
-      pulled: [],
-      inventoryWritten: false,
-    });
+    expect(await repairOf(mirror, null)).toEqual(repaired(['A/main'], []));
     await mirror.expectExact();
     expect((await lstat(join(tree, 'same.xlsx'))).ino).toBe(same.ino);
   });
@@ -62,8 +65,7 @@ describe('verify --repair', () => {
     service.write(repository, 'main', 'plan.xlsx', 'v0');
     await mirror.pass();
     await rm(join(tree, 'plan.xlsx'));
-    const repaired = { fromDisk: ['A/main'], pulled: [], inventoryWritten: false };
-    expect(await repairOf(mirror, null)).toEqual(repaired);
+    expect(await repairOf(mirror, null)).toEqual(repaired(['A/main'], []));
     await mirror.expectExact();
   });
 
@@ -75,11 +77,7 @@ describe('verify --repair', () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     await damage(tree);
     await expect(repairOf(mirror, null)).rejects.toMatchObject({ code: 'settings.invalid' });
-    expect(await repairOf(mirror, service)).toEqual({
-      fromDisk: [],
-      pulled: ['A/main'],
-      inventoryWritten: false,
-    });
+    expect(await repairOf(mirror, service)).toEqual(repaired([], ['A/main']));
     await mirror.expectExact();
   });
 
@@ -89,11 +87,7 @@ describe('verify --repair', () => {
       const { service, mirror, tree } = await startMirrored({ PUBLISH: publish });
       await rm(tree, { recursive: true });
       await writeFile(join(mirror.directory, 'manifests/B/main.json'), 'no manifest');
-      expect(await repairOf(mirror, service)).toEqual({
-        fromDisk: [],
-        pulled: ['A/main', 'B/main'],
-        inventoryWritten: false,
-      });
+      expect(await repairOf(mirror, service)).toEqual(repaired([], ['A/main', 'B/main']));
       await mirror.expectExact();
     },
   );
@@ -102,14 +96,10 @@ describe('verify --repair', () => {
     const { service, mirror, tree } = await startMirrored();
     await rm(tree, { recursive: true });
     await rm(join(mirror.directory, 'manifests/A/main.json'));
-    expect(await repairOf(mirror, service)).toEqual({
-      fromDisk: [],
-      pulled: ['A/main'],
-      inventoryWritten: false,
-    });
+    expect(await repairOf(mirror, service)).toEqual(repaired([], ['A/main']));
     await mirror.expectExact();
     await writeFile(join(mirror.directory, 'inventory.json'), '{}');
-    expect(await repairOf(mirror, null)).toEqual({ fromDisk: [], pulled: [], inventoryWritten: true });
+    expect(await repairOf(mirror, null)).toEqual(repaired([], [], true));
     expect(await readTargetList(layoutOf(mirror.directory))).toMatchObject({
       targets: [{ path: 'A/main' }, { path: 'B/main' }],
     });
