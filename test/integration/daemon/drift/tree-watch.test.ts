@@ -1,17 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import {
-  appendFile,
-  chmod,
-  link,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
@@ -24,6 +12,20 @@ import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const WATCH_SOURCE = fileURLToPath(new URL('../../../../src/daemon/drift/tree-watch.ts', import.meta.url));
+
+/** Watches the folder `mirror` of a directory until the running test ends. */
+function watchTrees(directory: string) {
+  const hints = new Set<string>();
+  const errors: MirrorError[] = [];
+  const watch = new TreeWatch(
+    directory,
+    ['mirror'],
+    (path) => hints.add(relative('mirror', path)),
+    (error) => errors.push(error),
+  );
+  onTestFinished(() => watch.close());
+  return { watch, hints, errors };
+}
 
 interface Watched {
   readonly root: string;
@@ -39,15 +41,7 @@ async function watched(): Promise<Watched> {
   const directory = await temporaryFolder();
   const root = join(directory, 'mirror');
   await plant(join(root, 'Accounting/main'));
-  const hints = new Set<string>();
-  const errors: MirrorError[] = [];
-  const watch = new TreeWatch(
-    directory,
-    ['mirror'],
-    (path) => hints.add(relative('mirror', path)),
-    (error) => errors.push(error),
-  );
-  onTestFinished(() => watch.close());
+  const { watch, hints, errors } = watchTrees(directory);
   await watch.ready;
   return {
     root,
@@ -90,19 +84,11 @@ const CHANGES: Readonly<
     at: 'main',
     change: (tree) => overwriteByte(join(tree, 'main/main')),
   },
-  'bytes at the end': { at: 'a.xlsx', change: (tree) => appendFile(join(tree, 'a.xlsx'), 'more') },
   mode: { at: 'deep/er/c~', change: (tree) => chmod(join(tree, 'deep/er/c~'), 0o600) },
-  mtime: { at: 'a.xlsx', change: (tree) => utimes(join(tree, 'a.xlsx'), 1, 1) },
   'mode of a folder': { at: 'deep', change: (tree) => chmod(join(tree, 'deep'), 0o700) },
   'a deleted file': { at: 'deep/b.xlsx', change: (tree) => rm(join(tree, 'deep/b.xlsx')) },
   'a deleted folder': { at: 'deep', change: (tree) => rm(join(tree, 'deep'), { recursive: true }) },
   'a new file': { at: 'deep/er/new', change: (tree) => writeFile(join(tree, 'deep/er/new'), '') },
-  'a new link': { at: 'deep/link', change: (tree) => symlink('/', join(tree, 'deep/link')) },
-  'a new hard link': {
-    at: 'deep/hard',
-    change: (tree) => link(join(tree, 'a.xlsx'), join(tree, 'deep/hard')),
-  },
-  'a new folder': { at: 'deep/new', change: (tree) => mkdir(join(tree, 'deep/new')) },
   'a renamed file': {
     at: 'deep/d.xlsx',
     change: (tree) => rename(join(tree, 'a.xlsx'), join(tree, 'deep/d.xlsx')),
@@ -211,51 +197,31 @@ describe('the watch on published trees', () => {
 
   it('reports nothing after it was closed', async () => {
     const root = await temporaryFolder();
-    const hints: string[] = [];
     await mkdir(join(root, 'mirror'));
-    const watch = new TreeWatch(
-      root,
-      ['mirror'],
-      (path) => hints.push(path),
-      () => {},
-    );
+    const { watch, hints } = watchTrees(root);
     await watch.ready;
     await watch.close();
     await writeFile(join(root, 'mirror/late'), '');
     await pause(200);
-    expect(hints).toStrictEqual([]);
+    expect([...hints]).toStrictEqual([]);
   });
 
   it('can be closed before everything is watched', async () => {
     const root = await temporaryFolder();
     for (let i = 0; i < 500; i += 1) await mkdir(join(root, `mirror/r${i}/main`), { recursive: true });
-    const errors: MirrorError[] = [];
-    const watch = new TreeWatch(
-      root,
-      ['mirror'],
-      () => {},
-      (error) => errors.push(error),
-    );
+    const { watch, errors } = watchTrees(root);
     await watch.close();
     await watch.ready;
     expect(errors).toStrictEqual([]);
   });
 
   it('reports that nothing is watched if the directory is missing', async () => {
-    const errors: MirrorError[] = [];
-    const watch = new TreeWatch(
-      join(await temporaryFolder(), 'gone'),
-      ['mirror'],
-      () => {},
-      (error) => errors.push(error),
-    );
+    const { watch, errors } = watchTrees(join(await temporaryFolder(), 'gone'));
     await watch.ready;
-    expect(errors.map(({ message }) => message)).toStrictEqual([
-      expect.stringMatching(
-        /^Changes of some published trees are not watched: the folder .*gone is missing\.$/,
-      ),
-    ]);
-    await watch.close();
+    expect(errors).toHaveLength(1);
+    expect(errors[0]?.message).toMatch(
+      /^Changes of some published trees are not watched: the folder .*gone is missing\.$/,
+    );
   });
 });
 
