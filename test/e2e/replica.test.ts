@@ -13,7 +13,8 @@ import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 import { plan, write } from '../support/commits.ts';
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start, startDaemon } from '../support/program.ts';
+import { runWith } from '../support/in-process.ts';
+import { start, startDaemon } from '../support/program.ts';
 import { startReplica } from '../support/replica.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -35,7 +36,7 @@ async function contentsOf(directory: string): Promise<Record<string, string>> {
 
 /** Runs a pass and gives the targets that it pulled. */
 async function sync(settings: Readonly<Record<string, string>>): Promise<string[]> {
-  const { exitCode, stdout, stderr } = await run(['sync', '--json'], settings);
+  const { exitCode, stdout, stderr } = await runWith(['sync', '--json'], settings);
   expect({ exitCode, stderr: exitCode === 0 ? '' : stderr }).toEqual({ exitCode: 0, stderr: '' });
   const { targets } = JSON.parse(stdout) as { targets: { target: string; action: string }[] };
   return targets.filter(({ action }) => action === 'pull').map(({ target }) => target);
@@ -43,7 +44,7 @@ async function sync(settings: Readonly<Record<string, string>>): Promise<string[
 
 /** Syncs until a new version with the bytes of the last one is accepted. */
 async function syncUntilBelieved(settings: Readonly<Record<string, string>>): Promise<void> {
-  for (let tries = 0; tries < 20 && (await run(['sync'], settings)).exitCode !== 0; tries += 1)
+  for (let tries = 0; tries < 20 && (await runWith(['sync'], settings)).exitCode !== 0; tries += 1)
     await sleep(500);
   await sync(settings);
 }
@@ -87,13 +88,12 @@ async function startOdd() {
       const more = { at, message: 'Änderung\n', ...(from === undefined ? {} : { from }) };
       return makeCommits(git, registry.gitDirectory(id), [plan(branch, changes, more)]);
     },
-    settingsFor: (directory: string, more: Record<string, string> = {}) => ({
+    settingsFor: (directory: string) => ({
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
       WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
       WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'token',
       WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
       WORKBOOK_MIRROR_DIRECTORY: directory,
-      ...more,
     }),
   };
 }
@@ -115,12 +115,8 @@ const ODD = [
 describe('a mirror of a replica', () => {
   it('equals the mirror of the original byte for byte across three mirrors, settles, and follows every edit', async () => {
     const embedded = await startEmbedded();
-    const places = [
-      embedded.directory,
-      join(await temporaryFolder(), 'b'),
-      join(await temporaryFolder(), 'c'),
-    ];
-    const [a = '', b = '', c = ''] = places;
+    const a = embedded.directory;
+    const [b, c] = [join(await temporaryFolder(), 'b'), join(await temporaryFolder(), 'c')];
     await sync(embedded.settings);
     const first = await startReplica(a);
     expect(await sync(first.settingsFor(b))).toHaveLength(6);
@@ -158,9 +154,8 @@ describe('a mirror of a replica', () => {
     const a = odd.settingsFor(join(folder, 'a'));
     await sync(a);
     const replica = await startReplica(join(folder, 'a'));
-    const b = replica.settingsFor(join(folder, 'b'));
-    const guardless = { ...b, WORKBOOK_MIRROR_GUARD_TARGETS: 'off' };
-    await sync(guardless);
+    const b = { ...replica.settingsFor(join(folder, 'b')), WORKBOOK_MIRROR_GUARD_TARGETS: 'off' };
+    await sync(b);
     const original = await contentsOf(join(folder, 'a'));
     const branches = Object.keys(original).filter((path) =>
       /^Accounting\/feature%2Fx%2Fy[^/]*\/100%\.xlsx$/i.test(path),
@@ -170,12 +165,12 @@ describe('a mirror of a replica', () => {
     expect(original['Empty one/HEAD']).toBe('folder');
     expect(await contentsOf(join(folder, 'b'))).toEqual(original);
     // A HEAD without a list of versions, and a text, are asked for again at the next full check only.
-    expect(await sync(guardless)).toEqual([]);
+    expect(await sync(b)).toEqual([]);
     await odd.removeBranch(accounts.id, 'feature/x/y');
     odd.hide(same.id);
     // A missing target is retired after the second answer without it.
-    for (const settings of [a, guardless]) {
-      await run(['sync'], settings);
+    for (const settings of [a, b]) {
+      await runWith(['sync'], settings);
       await sync(settings);
     }
     const after = await contentsOf(join(folder, 'a'));
@@ -217,14 +212,7 @@ describe('serve --from-mirror', () => {
     const embedded = await startEmbedded();
     await sync(embedded.settings);
     await startDaemon(embedded.settings);
-    const serve = start([
-      'serve',
-      '--from-mirror',
-      '--directory',
-      embedded.directory,
-      '--serve-listen',
-      '127.0.0.1:0',
-    ]);
+    const serve = start(['serve', '--from-mirror', '--serve-listen', '127.0.0.1:0'], embedded.settings);
     await serve.prints(/^http:/m);
     expect(serve.stderr()).toContain('read-only: 3 repositories, 6 branches.');
     expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);

@@ -14,7 +14,12 @@ export interface Written {
  * Runs a command in this process, and captures its output.
  * @param settings variables without the prefix: `DIRECTORY`
  */
-export async function runHere(args: readonly string[], settings: Variables = {}): Promise<Written> {
+export function runHere(args: readonly string[], settings: Variables = {}): Promise<Written> {
+  return runWith(args, variablesOf(settings));
+}
+
+/** As `runHere`, with variables by their whole names. */
+export async function runWith(args: readonly string[], variables: Variables): Promise<Written> {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {
@@ -22,8 +27,7 @@ export async function runHere(args: readonly string[], settings: Variables = {})
       return true;
     }),
   );
-  for (const [name, value] of Object.entries({ NO_COLOR: '1', ...variablesOf(settings) }))
-    vi.stubEnv(name, value);
+  for (const [name, value] of Object.entries({ NO_COLOR: '1', ...variables })) vi.stubEnv(name, value);
   try {
     const { exitCode } = await runProgram(['node', 'workbook-mirror', ...args]);
     return { exitCode, ...written };
