@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { startCommands } from '../support/mirror-commands.ts';
-import { hasProgram, run } from '../support/program.ts';
+import { hasProgram } from '../support/program.ts';
 import { onTerminal } from '../support/terminal.ts';
 
 const FILES = Object.fromEntries(
@@ -14,18 +14,18 @@ const FILES = Object.fromEntries(
 
 /** A mirror with a deletion on hold. */
 async function held() {
-  const { service, directory, variables: settings } = await startCommands();
+  const { service, directory, variables: settings, run } = await startCommands();
   const repository = service.addRepository('Accounting', FILES);
-  expect((await run(['sync'], settings)).exitCode).toBe(0);
+  expect((await run('sync')).exitCode).toBe(0);
   for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);
-  expect((await run(['sync'], settings)).exitCode).toBe(1);
-  return { settings, directory };
+  expect((await run('sync')).exitCode).toBe(1);
+  return { settings, directory, run };
 }
 
 describe('approve', () => {
   it('approves nothing unseen: without a terminal it lists the deletions, and asks for --yes', async () => {
-    const { settings, directory } = await held();
-    const refused = await run(['approve', 'Accounting/main'], settings);
+    const { directory, run } = await held();
+    const refused = await run('approve', 'Accounting/main');
     expect(refused).toMatchObject({ exitCode: 2, stdout: '' });
     expect(refused.stderr).toContain('would delete 120 of its 130 files');
     expect(refused.stderr).toMatch(/^ {2}removed {2}sheet-1000\.xlsx {2}1 B {3}\w+ .*$/m);
@@ -35,16 +35,11 @@ describe('approve', () => {
     expect(refused.stderr).toContain('--yes');
     expect(existsSync(join(directory, '.workbook-mirror/approvals'))).toBe(false);
 
-    const approved = await run(['approve', '--all', '--yes', '--json'], settings);
-    const [each] = JSON.parse(approved.stdout) as {
-      files: string[];
-      fileCount: number;
-      differences: { path: string }[];
-    }[];
-    expect(each?.fileCount).toBe(120);
-    expect(each?.files).toHaveLength(100);
+    const approved = await run('approve', '--all', '--yes', '--json');
+    const [each] = JSON.parse(approved.stdout) as { files: string[]; differences: { path: string }[] }[];
+    expect(each).toMatchObject({ fileCount: 120, files: { length: 100 } });
     expect(each?.differences.map(({ path }) => path)).toEqual(each?.files);
-    expect((await run(['sync'], settings)).exitCode).toBe(0);
+    expect((await run('sync')).exitCode).toBe(0);
     expect(await readdir(join(directory, 'mirror/Accounting/main'))).toHaveLength(10);
     expect(await readdir(join(directory, 'history/Accounting/main'))).toHaveLength(2);
   });

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { runWith } from '../support/in-process.ts';
 import { startReceiver } from '../support/listen.ts';
-import { run } from '../support/program.ts';
 
 interface Row {
   readonly verdict: string;
@@ -18,7 +18,7 @@ it('config check --online makes all checks, names keys by position, and sends no
     WORKBOOK_MIRROR_SERVICE_API_KEY: `a-wrong-key-of-mine\n${good}`,
     WORKBOOK_MIRROR_HOOKS_WEBHOOK: `${origin}/secret-hook`,
   };
-  const well = await run(['config', 'check', '--online', '--json'], settings);
+  const well = await runWith(['config', 'check', '--online', '--json'], settings);
   expect(well.exitCode).toBe(0);
   const verdicts = (text: string) =>
     Object.fromEntries((JSON.parse(text) as Row[]).map(({ subject, verdict }) => [subject, verdict]));
@@ -36,19 +36,16 @@ it('config check --online makes all checks, names keys by position, and sends no
     expect(well.stdout).not.toContain(secret);
   expect(received).toEqual([]);
 
-  const elsewhere = {
+  const elsewhere = `${embedded.service.baseUrl}/none`;
+  const wrong = await runWith(['config', 'check', '--online', '--json'], {
     ...settings,
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: String(embedded.settings['WORKBOOK_MIRROR_SERVICE_BASE_URL']).replace(
-      /api$/,
-      'none',
-    ),
-  };
-  const wrong = await run(['config', 'check', '--online', '--json'], elsewhere);
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: elsewhere,
+  });
   expect(wrong.exitCode).toBe(1);
   expect(verdicts(wrong.stdout)).toMatchObject({ 'service.baseUrl': 'error' });
 
   await embedded.service.close();
-  const lost = await run(['config', 'check', '--online', '--json'], {
+  const lost = await runWith(['config', 'check', '--online', '--json'], {
     ...settings,
     WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: '/missing/program',
   });

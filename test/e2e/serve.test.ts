@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { runHere, runWith, type Written } from '../support/in-process.ts';
 import { run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -101,7 +102,7 @@ describe('serve', () => {
       [['serve', '--from-mirror'], /directory/],
     ];
     for (const [args, message] of cases) {
-      const ended = await run(args, LISTEN);
+      const ended = await runWith(args, LISTEN);
       expect(ended.exitCode).toBe(2);
       expect(ended.stderr).toMatch(message);
     }
@@ -119,12 +120,10 @@ describe('serve', () => {
   });
 
   it('has its settings checked', async () => {
-    const missing = await run(['config', 'check', '--for', 'serve']);
-    expect(missing).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringMatching(/serve\.directory/) as unknown,
-    });
-    const good = await run(['config', 'check', '--for', 'serve', '--serve-directory', 'x']);
-    expect(good).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/good for serve/) as unknown });
+    const check = (...flags: string[]): Promise<Written> =>
+      runHere(['config', 'check', '--for', 'serve', ...flags]);
+    expect(await check()).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('serve.directory') });
+    const good = { exitCode: 0, stdout: expect.stringContaining('good for serve') as unknown };
+    expect(await check('--serve-directory', 'x')).toMatchObject(good);
   });
 });

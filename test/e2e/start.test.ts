@@ -34,8 +34,6 @@ describe('the packages loaded to answer', () => {
   it.each([
     [['--version'], ''],
     [['-V'], ''],
-    [['--help'], 'commander leven'],
-    [['status', '--version'], 'commander leven'],
     [['history', '--help'], 'commander leven'],
     [['nonsense'], 'commander leven'],
   ])('%j are only %j', (args, packages) => {
