@@ -1,7 +1,5 @@
 import { unfinishedPublishes } from '../../../../../src/mirror/store/publish/journal.ts';
-import { retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
-import { openStage } from '../../../../../src/mirror/store/publish/stage.ts';
-import { mkdir, open, readdir, readFile, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -14,7 +12,6 @@ import {
   acquireLease,
   holdsAt,
   type Lease,
-  LeasedError,
   leasesInForce,
   LONGEST_LEASE_MS,
   releaseLease,
@@ -24,7 +21,7 @@ import {
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { type MirrorHarness, startMirrored, startPair, treeOf } from '../../../../support/mirror-harness.ts';
-import { openTestStore, stageText } from '../../../../support/published.ts';
+import { openTestStore } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -187,48 +184,7 @@ describe('a lease that is taken during publishing', () => {
     expect({ targets: [...targets], isComplete }).toEqual({ targets: ['Other/main'], isComplete: false });
     await rm(hidden);
   });
-
-  it('reports a publish interrupted by a crash, which is completed after it', async () => {
-    const { service, mirror } = await startPair({}, { PUBLISH: 'rename' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': '1', 'b.xlsx': '1' });
-    await mirror.pass();
-    const layout = layoutOf(mirror.directory);
-    await mirror.whileClosed(async () => {
-      await leaveHalfDone(layout, 'Accounting/main');
-      const request = { holder: 'x', durationMs: 60_000, signal: NEVER };
-      await acquireLease(layout, bindNativeCalls(), request, Date.now);
-      expect([...(await unfinishedPublishes(layout)).targets]).toEqual(['Accounting/main']);
-    });
-    const before = await mirror.tree('Accounting/main');
-    service.write(repository, 'main', 'b.xlsx', '2');
-    expect(await mirror.results()).toMatchObject({ 'Accounting/main': { reason: 'lease', outcome: 'held' } });
-    expect(await mirror.tree('Accounting/main')).toEqual(before);
-    const [lease] = await leasesOf(mirror);
-    if (lease === undefined) throw new Error('no lease');
-    await end(mirror, lease);
-    await expect(retireTree(mirror.context.store, 'Accounting/main', NEVER)).rejects.toBeInstanceOf(
-      LeasedError,
-    );
-    await mirror.pass();
-    expect(mirror.eventsOf('publish.recovered')).toEqual([
-      { name: 'publish.recovered', target: 'Accounting/main' },
-    ]);
-    await mirror.pass();
-    await mirror.expectExact();
-  });
 });
-
-/** Leaves the state of a program that was killed after renaming one of two files. */
-async function leaveHalfDone(layout: ReturnType<typeof layoutOf>, path: string): Promise<void> {
-  const store = await openTestStore(layout.root, { publish: 'rename' });
-  const stage = await openStage(store, path);
-  const names = ['a.xlsx', 'b.xlsx'];
-  for (const name of names) await stageText(stage, name, 'half', 1000);
-  const moves = names.map((name) => [`stage/tree/${name}`, `mirror/${path}/${name}`] as const);
-  await leaveJournal(layout.root, stage.folder, [path], moves);
-  await rename(join(stage.tree, 'a.xlsx'), join(layout.mirror, path, 'a.xlsx'));
-  await store.lock.release();
-}
 
 describe('the commands that publish', () => {
   it('restore nothing into the mirror while a lease holds', async () => {

@@ -1,5 +1,9 @@
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
-import { discardStage, recover } from '../../../../../src/mirror/store/publish/journal.ts';
+import {
+  discardStage,
+  recover,
+  unfinishedPublishes,
+} from '../../../../../src/mirror/store/publish/journal.ts';
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import type { ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import { openStage, showStage, type Stage } from '../../../../../src/mirror/store/publish/stage.ts';
@@ -75,25 +79,25 @@ async function leaveHalfMove({ directory }: MirrorHarness, from: string, to: str
   await rename(join(directory, 'mirror', from, 'main'), join(directory, 'mirror', to, 'main'));
 }
 
-describe('a move that was interrupted', () => {
-  it('protects both its paths from other publishes when its lease ends during a pass', async () => {
-    const { service, mirror, repository: plan } = await startMirrored('Old', { 'a.xlsx': '1' });
-    service.renameRepository(plan, 'New');
-    await leaveHalfMove(mirror, 'Old', 'New');
-    const lease = await take(mirror);
-    expect(await recover(mirror.context.store, NEVER)).toEqual([]);
-    await releaseLease(layoutOf(mirror.directory), lease.id);
-    const manifest = await publishedManifest(mirror.context.store.layout, 'Old/main');
-    if (manifest === null) throw new Error('no manifest');
-    const moved = moveTree(mirror.context.store, 'Old/main', 'New/main', manifest, NEVER);
-    await expect(moved).rejects.toMatchObject({ code: 'publish.leased' });
-    await expect(retireTree(mirror.context.store, 'New/main', NEVER)).rejects.toMatchObject({
-      code: 'publish.leased',
-    });
-    await mirror.pass();
-    await mirror.expectExact();
-    expect(await readHistory(layoutOf(mirror.directory))).toEqual([]);
-  });
+it('an interrupted move is reported to a lease, protected after it from other publishes, and completed by the next pass', async () => {
+  const { service, mirror, repository: plan } = await startMirrored('Old', { 'a.xlsx': '1' });
+  const { store } = mirror.context;
+  service.renameRepository(plan, 'New');
+  await leaveHalfMove(mirror, 'Old', 'New');
+  const lease = await take(mirror);
+  expect([...(await unfinishedPublishes(store.layout)).targets]).toEqual(['Old/main', 'New/main']);
+  expect(await recover(store, NEVER)).toEqual([]);
+  expect(await mirror.results()).toMatchObject({ 'New/main': { reason: 'lease', outcome: 'held' } });
+  await releaseLease(store.layout, lease.id);
+  const manifest = await publishedManifest(store.layout, 'Old/main');
+  if (manifest === null) throw new Error('no manifest');
+  const leased = { code: 'publish.leased' };
+  await expect(moveTree(store, 'Old/main', 'New/main', manifest, NEVER)).rejects.toMatchObject(leased);
+  await expect(retireTree(store, 'New/main', NEVER)).rejects.toMatchObject(leased);
+  await mirror.pass();
+  expect(mirror.eventsOf('publish.recovered')).toMatchObject([{ target: 'Old/main' }]);
+  await mirror.expectExact();
+  expect(await readHistory(store.layout)).toEqual([]);
 });
 
 describe('a duplicate that a lease keeps from leaving', () => {
