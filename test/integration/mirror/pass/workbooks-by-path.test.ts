@@ -11,6 +11,9 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 const DAY_MS = 24 * 3_600_000;
 
+/** Different contents of the same size and CRC-32. */
+const SAME_CHECKSUM = [Buffer.from('plumless'), Buffer.from('buckeroo')] as const;
+
 /** Bytes that begin as a workbook does: with the local header of a part that only packages have. */
 function workbook(text: string): Buffer {
   const name = '[Content_Types].xml';
@@ -200,11 +203,8 @@ describe('a new version in a drag-and-drop repository', () => {
 
   it.each([
     ['is not there', { kind: 'status', status: 404 }],
-    ['is a web page', { kind: 'html' }],
-    ['is an error', { kind: 'json' }],
     ['fails', { kind: 'status', status: 500 }],
     ['is another file', { kind: 'body', body: workbook('something else') }],
-    ['is cut', { kind: 'truncate', keep: 10 }],
   ] as const)('is pulled with the whole contents if the response for its path %s', async (_name, fault) => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     service.write(repository, 'main', 'a.xlsx', workbook('changed'));
@@ -312,7 +312,8 @@ it.each([
 ])(
   'a file of the same size and CRC-32 is left to the full check, unless it is a workbook with a new version, %s',
   async (_name, knobs) => {
-    const [one, other] = sameChecksum();
+    const [one, other] = SAME_CHECKSUM;
+    expect(crc32(one)).toBe(crc32(other));
     const { service, mirror, repository } = await mirrored('git.example.com/org/plan.git', knobs);
     service.write(repository, 'main', 'notes.txt', one);
     service.write(repository, 'main', 'a.xlsx', one);
@@ -327,30 +328,3 @@ it.each([
     await mirror.expectExact();
   },
 );
-
-/** Two different contents of the same size and CRC-32: the checksum is linear, so that a few differences cancel out. */
-function sameChecksum(): [Buffer, Buffer] {
-  const zero = Buffer.alloc(64);
-  const base = crc32(zero);
-  const rows = Array.from({ length: 64 * 8 }, (_, bit) => {
-    const bytes = Buffer.alloc(64);
-    bytes[bit >> 3] = 1 << (bit & 7);
-    return { bits: (crc32(bytes) ^ base) >>> 0, bytes };
-  });
-  const basis: { bits: number; bytes: Buffer }[] = [];
-  for (const row of rows) {
-    let { bits, bytes } = row;
-    for (const each of basis) {
-      if ((bits ^ each.bits) >>> 0 >= bits) continue;
-      bits = (bits ^ each.bits) >>> 0;
-      bytes = Buffer.from(bytes.map((byte, index) => byte ^ (each.bytes[index] ?? 0)));
-    }
-    if (bits === 0) {
-      expect(crc32(bytes)).toBe(base);
-      return [zero, bytes];
-    }
-    basis.push({ bits, bytes });
-    basis.sort((a, b) => b.bits - a.bits);
-  }
-  throw new Error('more than 32 independent checksums of 32 bits');
-}
