@@ -9,6 +9,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { mayBeDone, transportError } from '../../../../src/mirror/upstream/failures.ts';
 import { createPoster } from '../../../../src/daemon/hooks/post.ts';
 import { piecesOf } from '../../../../src/mirror/upstream/connections.ts';
+import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import { Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { listen, makeCertificate } from '../../../support/listen.ts';
@@ -27,10 +28,12 @@ const answers: RequestListener = (_request, response) => {
   response.end('{}');
 };
 
-/** A server with TLS whose certificate, by an authority of its own, has the name. */
-async function listenWithTls(name: string): Promise<{ address: string; certificate: string } | null> {
-  const made = await makeCertificate(name);
-  if (made === null) return null;
+/** A server with TLS whose certificate, by an authority of its own, has the name; without openssl the test is skipped. */
+async function listenWithTls(
+  name: string,
+  skip: (note: string) => never,
+): Promise<{ address: string; certificate: string }> {
+  const made = (await makeCertificate(name)) ?? skip('openssl cannot make a certificate');
   return { address: await listen(createHttpsServer(made, answers)), certificate: made.cert };
 }
 
@@ -56,7 +59,10 @@ async function listenAsProxy(status = 200): Promise<{ address: string; asked: st
 }
 
 /** Asks for a list as the client does. */
-async function ask(baseUrl: string): Promise<number> {
+async function ask(
+  baseUrl: string,
+  read: (answer: Answer) => Promise<number> = ({ status }) => Promise.resolve(status),
+): Promise<number> {
   const transport = new Transport({
     baseUrl: `${baseUrl}/api`,
     keys: (generation) => (generation === 'current' ? ['any-api-key'] : []),
@@ -66,10 +72,8 @@ async function ask(baseUrl: string): Promise<number> {
     pause: {},
   });
   onTestFinished(() => transport.close());
-  return transport.send(
-    { generation: 'current', target: '/repos', signal: new AbortController().signal },
-    ({ status }) => Promise.resolve(status),
-  );
+  const { signal } = new AbortController();
+  return transport.send({ generation: 'current', target: '/repos', signal }, read);
 }
 
 /** The result of asking. */
@@ -99,31 +103,25 @@ describe('a service', () => {
   });
 
   it('that speaks TLS instead of plain HTTP is named as a possible reason', async ({ skip }) => {
-    const server = await listenWithTls('localhost');
-    if (server === null) return skip('openssl cannot make a certificate');
+    const server = await listenWithTls('localhost', skip);
     expect((await failure(`http://${server.address}`)).hint).toContain(`https://${server.address}`);
-    return undefined;
   });
 
   it('whose authority is unknown is reported, with a remedy', async ({ skip }) => {
-    const server = await listenWithTls('localhost');
-    if (server === null) return skip('openssl cannot make a certificate');
+    const server = await listenWithTls('localhost', skip);
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toMatch(/^The certificate of https:\S+ is refused: .*\(DEPTH_ZERO_SELF/);
     expect(hint).toMatch(/NODE_EXTRA_CA_CERTS.*update-ca-certificates/);
-    return undefined;
   });
 
   it('whose certificate has other names is reported with the names', async ({ skip }) => {
-    const server = await listenWithTls('other.test');
-    if (server === null) return skip('openssl cannot make a certificate');
+    const server = await listenWithTls('other.test', skip);
     const before = getCACertificates();
     setDefaultCACertificates([server.certificate]);
     onTestFinished(() => setDefaultCACertificates(before));
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toContain('DNS:other.test');
     expect(hint).toContain('service.baseUrl');
-    return undefined;
   });
 
   it.each([
@@ -140,8 +138,7 @@ describe('a service', () => {
 
 describe('a proxy', () => {
   it('is used for plain HTTP and for TLS, with a scheme or without', async ({ skip }) => {
-    const server = await listenWithTls('localhost');
-    if (server === null) return skip('openssl cannot make a certificate');
+    const server = await listenWithTls('localhost', skip);
     const plain = await listen(createHttpServer(answers));
     const proxy = await listenAsProxy();
     vi.stubEnv('HTTP_PROXY', proxy.address);
@@ -152,7 +149,6 @@ describe('a proxy', () => {
     vi.stubEnv('NO_PROXY', 'localhost');
     expect(await ask(`http://${plain}`)).toBe(200);
     expect(proxy.asked).toHaveLength(2);
-    return undefined;
   });
 
   it.each(['http', 'https'])('that is dead is named, without its password, for %s', async (scheme) => {
@@ -225,21 +221,7 @@ describe('a body that arrived before the service closed the connection', () => {
       socket.on('error', () => {});
       socket.once('data', () => socket.end(Buffer.concat([Buffer.from(head), body])));
     });
-    const transport = new Transport({
-      baseUrl: `http://${await listen(server)}/api`,
-      keys: () => ['any-api-key'],
-      keyMemory: {},
-      timeoutMs: 30_000,
-      connections: 1,
-      pause: {},
-    });
-    onTestFinished(() => transport.close());
-    const request = {
-      generation: 'current',
-      target: '/repos',
-      signal: new AbortController().signal,
-    } as const;
-    const sizeBytes = await transport.send(request, async (answer) => {
+    const sizeBytes = await ask(`http://${await listen(server)}`, async (answer) => {
       let readBytes = 0;
       for await (const piece of piecesOf(answer)) {
         if (readBytes === 0) await sleep(200);
