@@ -14,7 +14,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Content, Repository } from '../../../../src/server/http/library.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
@@ -23,7 +23,25 @@ import { startPair, type MirrorHarness } from '../../../support/mirror-harness.t
 import { replicaLibrary, startReplica } from '../../../support/replica.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
+const pauses = vi.hoisted(() => ({ areShort: false }));
+
+vi.mock(import('node:timers/promises'), async (importOriginal) => {
+  const original = await importOriginal();
+  const sleep: typeof original.setTimeout = (ms, ...rest) =>
+    original.setTimeout(pauses.areShort ? 1 : ms, ...rest);
+  return { ...original, setTimeout: sleep };
+});
+
+/** A state that stays wrong is read many times, with pauses in between. */
+function shortenPauses(): () => void {
+  pauses.areShort = true;
+  return () => {
+    pauses.areShort = false;
+  };
+}
+
 const BOOK = 'Budget 2026.xlsx';
+const BOOK_PATH = `/repos/Accounting/contents/${encodeURIComponent(BOOK)}`;
 
 /** A mirror of a repository with a folder, a workbook and a text, and a replica of it. */
 async function setUp(
@@ -65,14 +83,13 @@ async function spoil(path: string): Promise<void> {
 describe('a replica', () => {
   it('gives a file as it is, with a tag, a range of it, and when it was verified', async () => {
     const { replica, mirror } = await setUp();
-    const answer = await replica.ask(`/repos/Accounting/contents/${encodeURIComponent(BOOK)}`);
+    const answer = await replica.ask(BOOK_PATH);
     expect(await answer.text()).toBe('book');
     const { verified_at } = (await mirror.manifest('Accounting/main')) as unknown as { verified_at: string };
     expect(answer.headers.get('last-verified')).toBe(verified_at);
     const etag = answer.headers.get('etag') ?? '';
-    const path = `/repos/Accounting/contents/${encodeURIComponent(BOOK)}`;
-    expect((await replica.ask(path, { 'if-none-match': etag })).status).toBe(304);
-    const part = await replica.ask(path, { range: 'bytes=1-2' });
+    expect((await replica.ask(BOOK_PATH, { 'if-none-match': etag })).status).toBe(304);
+    const part = await replica.ask(BOOK_PATH, { range: 'bytes=1-2' });
     expect([part.status, await part.text()]).toEqual([206, 'oo']);
   });
 
@@ -151,6 +168,8 @@ describe('a replica', () => {
 });
 
 describe('a foreign change in the mirror is not served', () => {
+  beforeEach(shortenPauses);
+
   it.each<[string, (tree: string) => Promise<unknown>]>([
     ['other bytes of the same size and time', (tree) => spoil(join(tree, BOOK))],
     ['more bytes', (tree) => appendFile(join(tree, BOOK), 'x')],
@@ -172,10 +191,9 @@ describe('a foreign change in the mirror is not served', () => {
   ])('%s', async (_what, change) => {
     const { mirror, replica } = await setUp();
     await change(treeOf(mirror));
-    const path = `/repos/Accounting/contents/${encodeURIComponent(BOOK)}`;
     for (const [target, headers] of [
-      [path, {}],
-      [path, { range: 'bytes=1-2' }],
+      [BOOK_PATH, {}],
+      [BOOK_PATH, { range: 'bytes=1-2' }],
       ['/repos/Accounting/contents', {}],
     ] as const) {
       const answer = await replica.ask(target, headers);
@@ -250,8 +268,10 @@ describe('a mirror that was brought back from a backup', () => {
   });
 });
 
-describe('lists', () => {
-  it('are refused rather than short when a manifest cannot be understood; contents are given', async () => {
+describe('lists that would be short', () => {
+  beforeEach(shortenPauses);
+
+  it('are refused when a manifest cannot be understood; contents are given', async () => {
     const { mirror, replica } = await setUp();
     const bad = join(mirror.directory, 'manifests/Accounting/dev.json');
     await writeFile(bad, '{"format": 99}');
@@ -290,7 +310,7 @@ describe('lists', () => {
         await symlink('../moved', join(manifests, 'Accounting'));
       },
     ],
-  ])('are refused rather than short when %s, also by a replica that never saw it', async (_what, change) => {
+  ])('are refused when %s, also by a replica that never saw it', async (_what, change) => {
     const { service, mirror, replica } = await setUp();
     service.write(service.addRepository('Other'), 'main', 'o.xlsx', 'o');
     await mirror.pass();
@@ -306,7 +326,7 @@ describe('lists', () => {
     expect((await replica.ask('/repos/Other/contents')).status).toBe(200);
   });
 
-  it('are refused rather than short when the manifest of a tree behind a link is gone', async () => {
+  it('are refused when the manifest of a tree behind a link is gone', async () => {
     const { service, mirror } = await startPair({}, { PUBLISH: 'link' });
     service.addRepository('Accounting', { 'a.xlsx': 'a' });
     service.addRepository('Other', { 'o.xlsx': 'o' });
@@ -315,7 +335,9 @@ describe('lists', () => {
     await rm(join(mirror.directory, 'manifests/Accounting/main.json'));
     await expect(replicaLibrary(mirror.directory).repositories()).rejects.toMatchObject({ status: 503 });
   });
+});
 
+describe('lists', () => {
   it('are served despite files and empty folders outside all manifests', async () => {
     const { mirror, replica } = await setUp();
     await mkdir(join(mirror.directory, 'mirror/lost+found'));
