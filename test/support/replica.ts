@@ -5,8 +5,8 @@ import { ReplicaLibrary, type ReplicaTrouble } from '../../src/server/replica/li
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 
-const KEY = 'a-key-of-the-replica';
-const TOKEN = 'a-token-of-the-replica';
+/** The key of the current API, and the one of v1. */
+export const [KEY, TOKEN] = ['a-key-of-the-replica', 'a-token-of-the-replica'];
 
 /** A replica of a mirror. */
 export interface Replica {

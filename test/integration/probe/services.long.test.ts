@@ -1,22 +1,19 @@
-import { execFile, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 
-import { afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { createSamples } from '../../../src/server/demo/samples.ts';
-import { createGitLibrary } from '../../../src/server/git/library.ts';
-import { fixedKey } from '../../../src/server/keys/keys.ts';
-import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
-import { createService } from '../../../src/server/http/service.ts';
 import { probe, STATEMENTS } from '../../../src/probe/probe.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
 import type { ProbeOptions } from '../../../src/probe/subject.ts';
+import { createSamples } from '../../../src/server/demo/samples.ts';
+import { createGitLibrary, type GitLibrary } from '../../../src/server/git/library.ts';
+import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
+import { fixedKey } from '../../../src/server/keys/keys.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
-import { MAIN } from '../../support/built.ts';
+import { run, variablesOf } from '../../support/program.ts';
+import { KEY, startGitService, TOKEN } from '../../support/git-service.ts';
+import { KEY as REPLICA_KEY, startReplica, TOKEN as REPLICA_TOKEN } from '../../support/replica.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The address and keys of a service. */
 interface ServiceOptions {
@@ -24,12 +21,6 @@ interface ServiceOptions {
   readonly apiKey: string;
   readonly apiToken: string;
   readonly groupKey?: string;
-}
-
-/** An implementation of the service that is running. */
-interface Implementation {
-  readonly options: ServiceOptions;
-  readonly close: () => Promise<void>;
 }
 
 /** Tries all statements on a service, including those with wrong keys. */
@@ -60,113 +51,53 @@ function statusOf({ path, branch }: WorkbookRow): ProcessingStatus {
   return { status, processing, failure };
 }
 
-/** The embedded service on Git repositories, with pages so small that there are several. */
-async function startGitService(status?: typeof statusOf): Promise<Implementation> {
-  const folder = await mkdtemp(join(tmpdir(), 'conformance-test-'));
-  const { registry } = await createSamples(join(folder, 'service'));
+const GROUP_KEY = 'a-group-key';
+
+/** Starts the embedded service on Git repositories, with pages so small that there are several. */
+async function startOnGit(status?: typeof statusOf): Promise<ServiceOptions> {
+  const { registry } = await createSamples(join(await temporaryFolder(), 'service'));
   const library = createGitLibrary(registry);
-  const workbooks: typeof library.workbooks = async () => ({
+  const workbooks: GitLibrary['workbooks'] = async () => ({
     ...(await library.workbooks()),
     ...(status === undefined ? {} : { statusOf: status }),
   });
-  const [apiKey, apiToken, groupKey] = ['a-personal-key', 'a-personal-token', 'a-group-key'];
   const keys = [
-    fixedKey('personal', 'tests', apiKey),
-    fixedKey('token', 'tests', apiToken),
-    fixedKey('group', 'tests', groupKey),
+    fixedKey('personal', 'tests', KEY),
+    fixedKey('token', 'tests', TOKEN),
+    fixedKey('group', 'tests', GROUP_KEY),
   ];
-  const service = createService({
-    library: { ...library, workbooks },
-    changes: library.changes,
-    keys: () => Promise.resolve(keys),
-    pageSize: 4,
-  });
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  return {
-    options: { baseUrl, apiKey, apiToken, groupKey },
-    close: async () => {
-      await service.close();
-      await library.close();
-      await registry.close();
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+  const options = { pageSize: 4, keys: () => Promise.resolve(keys) };
+  const { baseUrl } = await startGitService(registry, () => {}, options, { ...library, workbooks });
+  return { baseUrl, apiKey: KEY, apiToken: TOKEN, groupKey: GROUP_KEY };
 }
 
-/** The service on a mirror of the above, as the program serves it. */
-async function startReplica(): Promise<Implementation> {
-  const original = await startGitService();
-  const folder = await mkdtemp(join(tmpdir(), 'conformance-test-'));
-  const { baseUrl, apiKey, apiToken } = original.options;
-  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith('WORKBOOK_MIRROR_'));
-  const env = {
-    ...Object.fromEntries(inherited),
-    WORKBOOK_MIRROR_DIRECTORY: folder,
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
-    WORKBOOK_MIRROR_SERVICE_API_KEY: apiKey,
-    WORKBOOK_MIRROR_SERVICE_API_TOKEN: apiToken,
-    WORKBOOK_MIRROR_SERVE_LISTEN: '127.0.0.1:0',
-    WORKBOOK_MIRROR_SERVE_API_KEY: 'a-key-of-the-replica',
-    WORKBOOK_MIRROR_SERVE_API_TOKEN: 'a-token-of-the-replica',
-  };
-  await promisify(execFile)(process.execPath, [MAIN, 'sync'], { env });
-  await original.close();
-  const child = spawn(process.execPath, [MAIN, 'serve', '--from-mirror'], {
-    env,
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
-  const [line] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string];
-  return {
-    options: { baseUrl: line.trim(), apiKey: 'a-key-of-the-replica', apiToken: 'a-token-of-the-replica' },
-    close: async () => {
-      child.kill();
-      await once(child, 'exit');
-      await rm(folder, { recursive: true, force: true });
-    },
-  };
+/** Starts the embedded service on a mirror of the above. */
+async function startOnMirror(): Promise<ServiceOptions> {
+  const { baseUrl, apiKey, apiToken } = await startOnGit();
+  const directory = await temporaryFolder();
+  const settings = { SERVICE_BASE_URL: baseUrl, SERVICE_API_KEY: apiKey, SERVICE_API_TOKEN: apiToken };
+  expect((await run(['sync'], variablesOf({ ...settings, DIRECTORY: directory }))).exitCode).toBe(0);
+  const replica = await startReplica(directory);
+  return { baseUrl: replica.baseUrl, apiKey: REPLICA_KEY, apiToken: REPLICA_TOKEN };
 }
 
-describe.each([
-  {
-    name: 'the embedded service on Git',
-    start: () => startGitService(statusOf),
-    untried: [],
-  },
-  {
-    name: 'the embedded service on a mirror',
-    start: startReplica,
-    untried: ['credentials.current.group'],
-  },
-])('$name', ({ start, untried }) => {
-  let findings: ReadonlyMap<string, Finding> = new Map();
-
-  beforeAll(async () => {
-    const running = await start();
-    try {
-      const found = await findingsOf(running.options);
-      findings = new Map(found.map((finding) => [finding.id, finding]));
-    } finally {
-      await running.close();
-    }
-  });
-
-  it.each(Object.keys(STATEMENTS))('does as the API says: %s', (id) => {
-    const { kind } = STATEMENTS[id] ?? {};
+it.each<[string, () => Promise<ServiceOptions>, readonly string[]]>([
+  ['Git', () => startOnGit(statusOf), []],
+  ['a mirror', startOnMirror, ['credentials.current.group']],
+])('the embedded service on %s does as the API says', async (_, start, untried) => {
+  const findings = await findingsOf(await start());
+  const outcomes = Object.fromEntries(findings.map(({ id, outcome }) => [id, outcome]));
+  const expected = Object.entries(STATEMENTS).map(([id, { kind }]) => {
     const outcome = kind === 'open' ? 'seen' : 'holds';
-    expect(findings.get(id)).toMatchObject({ outcome: untried.includes(id) ? 'not tried' : outcome });
+    return [id, untried.includes(id) ? 'not tried' : outcome];
   });
+  expect(outcomes).toMatchObject(Object.fromEntries(expected) as object);
 });
 
 describe('the statements', () => {
-  let service: FakeService | null = null;
-
-  afterEach(async () => {
-    await service?.close();
-    service = null;
-  });
-
   async function startFake(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
-    service = await FakeService.start(knobs);
+    const service = await FakeService.start(knobs);
+    onTestFinished(() => service.close());
     const accounting = service.addRepository('Accounting', {
       'Budget.xlsx': 'The budget of the year 2026, in thousands.',
       'Über uns/Plan A.xlsx': 'bcd',
@@ -271,12 +202,12 @@ describe('the statements', () => {
     expect(await failures(await startFake(knobs))).toEqual(expect.arrayContaining(ids));
   });
 
-  it.each<[string, string, (rows: Record<string, unknown>[]) => unknown, string]>([
-    ['an object for the list', '/repos', (rows) => ({ rows }), 'repositories.list'],
-    ['a number as id', '/repos', (rows) => rows.map((row) => ({ ...row, id: 7 })), 'repositories.fields'],
-  ])('finds %s', async (_name, path, edit, id) => {
+  it.each<[string, (rows: Record<string, unknown>[]) => unknown, string]>([
+    ['an object for the list', (rows) => ({ rows }), 'repositories.list'],
+    ['a number as id', (rows) => rows.map((row) => ({ ...row, id: 7 })), 'repositories.fields'],
+  ])('finds %s', async (_name, edit, id) => {
     const fake = await startFake();
-    await change(fake, path, { 'x-api-key': API_KEY }, edit);
+    await change(fake, '/repos', { 'x-api-key': API_KEY }, edit);
     expect(await failures(fake)).toContain(id);
   });
 
