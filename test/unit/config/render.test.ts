@@ -9,7 +9,7 @@ import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { effectiveSettings, renderEffective, renderJsonSchema } from '../../../src/config/render.ts';
-import { renderExample, renderSettingsTable } from '../../support/settings-texts.ts';
+import { renderExample } from '../../support/settings-texts.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The settings from a file's text and variables. */
@@ -125,22 +125,6 @@ describe('the JSON Schema', () => {
       expect(typeof leaf['type'], name).toBe('string');
       expect(leaf['default'], name).toEqual(value);
     }
-  });
-});
-
-describe('the table', () => {
-  it('has a row of three cells for every setting that is not the file of a secret', () => {
-    const rows = renderSettingsTable().trimEnd().split('\n');
-    const files = settingDescriptors.filter(({ fileOf }) => fileOf !== undefined);
-    expect(rows).toHaveLength(settingDescriptors.length - files.length + 2);
-    for (const row of rows) expect(row.split(/(?<!\\)\|/)).toHaveLength(5);
-    expect(rows).toContain(
-      '| `schedule` | `*/5 * * * *` | when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds) |',
-    );
-    expect(rows).toContain(
-      '| `maxStaleness` | 3 schedule periods, at least 15m | a target that was verified longer ago is stale |',
-    );
-    expect(rows).toContain('| `service.baseUrl` | (required) | application address + `/api` |');
   });
 });
 
