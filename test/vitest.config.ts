@@ -95,11 +95,12 @@ export default defineConfig({
       {
         test: {
           name: 'system',
+          maxWorkers: WORKERS,
           globalSetup: BUILT,
           include: ['system/**/*.test.ts'],
-          testTimeout: 600_000,
-          hookTimeout: 600_000,
-          fileParallelism: false,
+          // Each boots machines, or builds packages.
+          testTimeout: 900_000,
+          hookTimeout: 900_000,
         },
       },
       {
