@@ -59,24 +59,6 @@ describe('an entry of an archive', () => {
   });
 
   it.each([
-    ['', 'no name'],
-    ['/', 'no name'],
-    ['/etc/passwd', 'absolute'],
-    ['../a', 'another folder'],
-    ['a/..', 'another folder'],
-    ['a/../', 'another folder'],
-    ['./../a', 'another folder'],
-    ['.//etc/passwd', 'absolute'],
-    ['./C:/Windows', 'drive'],
-    ['.', 'another folder'],
-    ['a/.', 'another folder'],
-    ['a//', 'empty folder name'],
-    ['a\uD800b', 'not Unicode'],
-  ])('named %j is refused: it has or leads to %s', (name, fault) => {
-    expect(faultOf({ name })).toContain(fault);
-  });
-
-  it.each([
     ['a pipe', 0o010644, 1, 'has content'],
     ['a device', 0o020644, 10, 'has content'],
     ['a link', 0o120777, 4097, 'more than 4096 bytes'],
@@ -88,11 +70,6 @@ describe('an entry of an archive', () => {
     expect(faultOf({ unixMode: 0o120777, sizeBytes: 4096 })).toBeNull();
   });
 
-  it.each(['..', '/etc/passwd', 'a\\b'])('named %j is refused even if it would be omitted', (name) => {
-    expect(faultOf({ name, unixMode: 0o120777 })).not.toBeNull();
-    expect(faultOf({ name: `${name}/` })).not.toBeNull();
-  });
-
   it.each([
     ['a regular file', 0o100644, 'a', { kind: 'file', path: 'a' }],
     ['permissions alone', 0o755, 'a', { kind: 'file', path: 'a' }],
@@ -101,26 +78,10 @@ describe('an entry of an archive', () => {
     ['a folder by both', 0o040755, 'a/b/', { kind: 'folder', path: 'a/b' }],
     ['a symbolic link', 0o120777, 'a', { kind: 'skip', path: 'a', reason: 'symbolic-link' }],
     ['a pipe', 0o010644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
-    ['a character device', 0o020644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
-    ['a block device', 0o060644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
     ['a socket', 0o140644, 'a', { kind: 'skip', path: 'a', reason: 'special-file' }],
     ['a setuid file, which becomes a plain one', 0o104755, 'a', { kind: 'file', path: 'a' }],
   ])('with the mode of %s', (_what, unixMode, name, verdict) => {
     expect(judgeEntry(entry({ name, unixMode }))).toEqual(verdict);
-  });
-
-  it('is refused when its name cannot be decoded', () => {
-    expect(faultOf({ isDecodable: false })).toContain('cannot be decoded');
-  });
-
-  it.each([1, 0x40, 0x2000])('is refused when it is encrypted by the flag %i, of any kind', (flags) => {
-    expect(faultOf({ flags })).toContain('encrypted');
-    expect(faultOf({ flags, name: 'a/' })).toContain('encrypted');
-    expect(faultOf({ flags, unixMode: 0o120777 })).toContain('encrypted');
-  });
-
-  it('is refused when it is a patch', () => {
-    expect(faultOf({ flags: 0x20 })).toContain('patch');
   });
 
   it('is a file for all other flags, and is read by two methods only', () => {
@@ -152,42 +113,18 @@ function judge(texts: readonly string[], limits: Partial<typeof DEFAULT_LIMITS> 
 
 describe('the entries of an archive together', () => {
   it.each([
-    [[]],
-    [['a', 'b', 'f/a', 'f/g/a']],
-    [['f', 'ff/a', 'f.x/a']],
-    [['f/', 'f/', 'f/a', 'f/g/', 'f/g/h/i']],
-    [['@a', 'b', '@c/d', 'c/e']],
-    [['straße', 'strase', 'ä', 'a']],
-  ])('may be %j', (texts) => {
-    expect(judge(texts)).toStrictEqual([]);
-  });
-
-  it.each([
-    [['a', 'b', 'a'], ['"a" occurs twice']],
-    [['@a', 'a'], ['"a" occurs twice']],
-    [['f', 'f/a'], ['"f" is a file and a folder at once']],
-    [['f/g/h/a', 'f/g'], ['"f/g" is a file and a folder at once']],
-    [['f', 'f/'], ['"f" is a file and a folder at once']],
-    [['@f', 'f/a'], ['"f/a" leads through "f", which is a link']],
-    [['f/a/b', '@f'], ['"f" is a link or a special file, and a folder at once']],
-    [['@f', 'f/'], ['"f" is a link or a special file, and a folder at once']],
-    [['@f', '@f/a'], ['"f/a" leads through "f", which is a link']],
-  ])('may not be %j', (texts, faults) => {
-    const messages = judge(texts);
-    expect(messages).toHaveLength(faults.length);
-    faults.forEach((fault, index) => expect(messages[index]).toContain(fault));
+    [['a', 'b', 'a'], '"a" occurs twice'],
+    [['f/g/h/a', 'f/g'], '"f/g" is a file and a folder at once'],
+    [['@f', 'f/a'], '"f/a" leads through "f", which is a link'],
+    [['f/a/b', '@f'], '"f" is a link or a special file, and a folder at once'],
+  ])('may not be %j: %s', (texts, fault) => {
+    expect(judge(texts)).toEqual([expect.stringContaining(fault)]);
   });
 
   const twins: readonly (readonly [string[], string, string])[] = [
     [['a', 'A'], 'A', 'a'],
-    [['é', 'e\u0301'], 'e\u0301', 'é'],
-    [['straße', 'STRASSE'], 'STRASSE', 'straße'],
     [['ΑΣ', 'ας'], 'ας', 'ΑΣ'],
-    [['K', '\u212A'], '\u212A', 'K'],
-    [['A/x', 'a/y'], 'a', 'A'],
     [['deep/A/x', 'deep/a/y'], 'deep/a', 'deep/A'],
-    [['A/', 'a/'], 'a', 'A'],
-    [['a', 'A/x'], 'A', 'a'],
     [['@a', 'A/x'], 'A', 'a'],
   ];
   it.each(twins)('may not be %j, unless duplicates are accepted', (texts, second, first) => {

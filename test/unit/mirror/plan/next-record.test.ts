@@ -244,11 +244,6 @@ describe('failures in a row', () => {
     expect(failing(5).failure).toMatchObject({ attempts: 5, sinceMs: NOW_MS, lastAtMs: NOW_MS + 4 });
   });
 
-  it('are counted from zero after a success', () => {
-    const recovered = after(failing(5), pulledOutcome(0));
-    expect(after(recovered, FAILED).failure?.attempts).toBe(1);
-  });
-
   it('lengthen the wait, up to a limit', () => {
     const waits = [1, 2, 3, 6, 7, 8, 50, 2000].map((count) => {
       const { failure: last } = failing(count, FAILED, 0);

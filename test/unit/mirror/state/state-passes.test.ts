@@ -133,14 +133,6 @@ describe('a target that passes keep', () => {
       expect(decisions).toEqual(last.decisions);
     }
   });
-
-  it('is never verified later than the time of a cached listing', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    await pass(store, ['held'], { listedAtMs: NOW_MS });
-    await pass(store, [], { listedAtMs: NOW_MS - 10, endsWell: false });
-    expect((await verifiedTimes(disk))[0]).toBe(NOW_MS - 10);
-  });
 });
 
 const somePass = fc.record({

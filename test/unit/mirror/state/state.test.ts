@@ -290,17 +290,6 @@ describe('a pass that keeps its targets', () => {
     expect(changed.map(([key]) => key)).toEqual(['directory-service last-pass']);
   });
 
-  it('is visible to the next process, and to one running in parallel', async () => {
-    const state = await opened();
-    for (const at of [0, 1]) await savePassAt(state, NOW_MS + at);
-    const reader = await opened({ readOnly: true });
-    expect(await verifiedTimes(reader)).toEqual(new Set([NOW_MS + 1]));
-    await closed(state);
-    const next = await opened();
-    await savePassAt(next, NOW_MS + 2);
-    expect(await verifiedTimes(reader)).toEqual(new Set([NOW_MS + 2]));
-  });
-
   it('is read from a cache of an earlier version, as far as possible', async () => {
     const state = await opened();
     await savePassAt(state, NOW_MS);

@@ -46,18 +46,12 @@ describe('a response to a request for the rest', () => {
   });
 
   it.each<[string, Record<string, string>]>([
-    ['from another byte on', { 'content-range': 'bytes 399-999/1000', 'content-length': '601' }],
-    ['from the first byte on', { 'content-range': 'bytes 0-999/1000', 'content-length': '1000' }],
-    ['that does not reach the end', { 'content-range': 'bytes 400-499/1000', 'content-length': '100' }],
     ['of another total', { 'content-range': 'bytes 400-1000/1001', 'content-length': '601' }],
     ['of an unknown total', { 'content-range': 'bytes 400-999/*' }],
-    ['beyond the total', { 'content-range': 'bytes 400-1000/1000', 'content-length': '601' }],
-    ['backwards', { 'content-range': 'bytes 400-399/400', 'content-length': '0' }],
     ['of another length', { 'content-length': '599' }],
     ['in other units', { 'content-range': 'lines 400-999/1000' }],
     ['that does not say which', { 'content-range': '' }],
     ['of several parts', { 'content-type': 'multipart/byteranges; boundary=x' }],
-    ['of other bytes', { etag: '"b"' }],
     ['of bytes with a weak tag', { etag: 'W/"a"' }],
     ['without a tag', { etag: '' }],
     ['in a coding', { 'content-encoding': 'gzip' }],
