@@ -391,6 +391,11 @@ export function oddArchives(): OddArchive[] {
     ],
     ['with a folder named twice', buildZip([folder, folder, entryNamed('d/x')]), { 'd/x': 'x' }],
     [
+      'with names that begin with ./',
+      buildZip([entryNamed('./', { data: '', mode: 0o040755 }), entryNamed('./a'), entryNamed('./d/./b')]),
+      { a: 'x', 'd/b': 'x' },
+    ],
+    [
       'with a file deflated to nothing',
       buildZip([{ name: 'b', method: 8, packed: Buffer.alloc(0) }]),
       { b: '' },

@@ -41,13 +41,6 @@ type Accident = readonly [string, (commands: MirrorCommands) => Promise<unknown>
 const accidents: readonly Accident[] = [
   ['the first pass', ({ command }) => ahead(() => command(['sync']))],
   [
-    'a pass with nothing new',
-    async ({ command }) => {
-      await command(['sync']);
-      await ahead(() => command(['sync']));
-    },
-  ],
-  [
     'a pass with a new version',
     async ({ command, service }) => {
       await command(['sync']);
@@ -62,14 +55,6 @@ const accidents: readonly Accident[] = [
       for (const name of await readdir(join(directory, '.workbook-mirror')))
         if (name.startsWith('state'))
           await rm(join(directory, '.workbook-mirror', name), { recursive: true });
-    },
-  ],
-  [
-    'a pass in which contents fail',
-    async ({ command, service }) => {
-      service.failTimes('/contents', 100, { kind: 'status', status: 403 });
-      await ahead(() => command(['sync']));
-      service.fault = null;
     },
   ],
 ];
