@@ -186,21 +186,6 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
-  it('is pulled with the whole contents if the file is newer than the listing', async () => {
-    const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
-    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
-    service.knobs.afterPage = () => {
-      service.write(repository, 'main', 'a.xlsx', workbook('changed again'));
-      service.write(repository, 'main', 'b.xlsx', workbook('changed with it'));
-      service.knobs.afterPage = null;
-    };
-    const first = await mirror.results();
-    expect(pathsAskedFor(service)).toStrictEqual(['a.xlsx', '']);
-    expect(first['Accounting/main']).toMatchObject({ outcome: 'pulled' });
-    await mirror.pass();
-    await mirror.expectExact();
-  });
-
   it.each([
     ['is not there', { kind: 'status', status: 404 }],
     ['fails', { kind: 'status', status: 500 }],

@@ -82,21 +82,6 @@ describe('the references to a repository', () => {
     expect(found).toEqual([remembered, ...others]);
   });
 
-  it('omit the remembered form if it is ambiguous', () => {
-    const twin = repository({ id: 'cccc-3', fullName: 'gitlab.com/other/plan.git' });
-    expect(texts(GIT, [GIT, twin], 'name')[0]).toBe('id: aaaa-1');
-    expect(texts(GIT, [GIT, twin], 'name').join(' ')).not.toContain('name: plan');
-  });
-
-  it.each([
-    ['short name', repository({ id: '3', fullName: 'gitlab.com/other/plan.git' })],
-    ['short name in other letters', repository({ id: '3', fullName: 'gitlab.com/other/PLAN.git' })],
-    ['full name', repository({ id: '3', fullName: 'plan' })],
-    ['id', repository({ id: 'plan', fullName: 'Else' })],
-  ])('omit a name that is the %s of another repository', (_what, other) => {
-    expect(texts(GIT, [GIT, other]).some((text) => text.endsWith(': plan'))).toBe(false);
-  });
-
   it('are encoded', () => {
     const odd = repository({ id: 'x', name: 'a b?', fullName: 'h/ä#/a b?' });
     expect(texts(odd, [odd])).toEqual([

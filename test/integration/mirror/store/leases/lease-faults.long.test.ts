@@ -106,20 +106,6 @@ describe('sweeping the folder of the leases', () => {
       'folder/deeper/file',
     ]);
   });
-
-  it('removes unreadable leases older than the maximum', async () => {
-    const { mirror } = await startPair();
-    const layout = layoutOf(mirror.directory);
-    const file = join(layout.leases, 'closed.json');
-    await writeFile(file, '{');
-    faults.open = [/closed\.json$/, 'EACCES'];
-    await sweepLeases(layout, Date.now());
-    expect(await readdir(layout.leases)).toEqual(['closed.json']);
-    const longAgo = new Date(Date.now() - LONGEST_LEASE_MS - 1000);
-    await utimes(file, longAgo, longAgo);
-    await sweepLeases(layout, Date.now());
-    expect(await readdir(layout.leases)).toEqual([]);
-  });
 });
 
 describe('the command under a lease', () => {
