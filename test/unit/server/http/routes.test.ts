@@ -43,7 +43,6 @@ describe('routes of the service', () => {
     ['/api/repos/host/org/plan.git/contents/a/b.xlsx', 'host/org/plan.git', 'a/b.xlsx'],
     ['/api/repos/Sales%20Europe/contents/%C3%9Cbersicht/', 'Sales Europe', 'Übersicht'],
     ['/api/repositories/x/contents/50%25%20%231%3F.xlsx', 'x', '50% #1?.xlsx'],
-    ['/api/repos/x/contents/a%2Fb', 'x', 'a/b'],
   ])('reads %s', (path, reference, inner) => {
     expect(meant(path, reference)).toEqual([reference, inner]);
   });
@@ -82,7 +81,6 @@ describe('routes of the service', () => {
   it.each([
     ['/git/Accounting.git/info/refs', 'Accounting', 'info/refs'],
     ['/git/host%2Fplan.git/git-upload-pack', 'host%2Fplan', 'git-upload-pack'],
-    ['/git/host/plan/git-receive-pack', 'host/plan', 'git-receive-pack'],
     ['/git/.git/info/refs', '.git', 'info/refs'],
     ['/git/info/refs/info/refs', 'info/refs', 'info/refs'],
   ])('finds the repository of git in %s', (path, reference, asked) => {
