@@ -1,10 +1,8 @@
 import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 
-import { onTestFinished } from 'vitest';
+import { listen, type TestCertificate } from './listen.ts';
 
 /** A Git server over HTTP like those of hosters: git http-backend behind Basic authentication. */
 export interface GitHttpServer {
@@ -58,21 +56,15 @@ async function answerByGit(root: string, request: IncomingMessage, response: Ser
   relay(Buffer.concat(chunks), response);
 }
 
-/** The address of a Git server; by default, 127.0.0.1 without TLS. */
-interface GitHttpServerOptions {
-  readonly host?: string;
-  /** In PEM. */
-  readonly tls?: { readonly key: string; readonly cert: string };
-}
-
 /**
  * Serves the bare repositories below a folder; it ends with the running test.
  * @param credentials the required `user:password`; none if left out
+ * @param tls without it, the server takes bare HTTP
  */
 export async function startGitHttpServer(
   root: string,
   credentials?: string,
-  { host = '127.0.0.1', tls }: GitHttpServerOptions = {},
+  tls?: TestCertificate,
 ): Promise<GitHttpServer> {
   const expected =
     credentials === undefined ? undefined : `Basic ${Buffer.from(credentials).toString('base64')}`;
@@ -89,15 +81,9 @@ export async function startGitHttpServer(
     })();
   };
   const server = tls === undefined ? createServer(answer) : createTlsServer(tls, answer);
-  server.listen(0, host);
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo;
+  const port = Number((await listen(server)).split(':')[1]);
   const served: GitHttpServer = {
-    origin: `${tls === undefined ? 'http' : 'https'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    origin: `${tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     port,
     requests: [],
     intercept: () => false,

@@ -2,23 +2,18 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { packableBody, type Reply, sendReply } from '../../../../src/lib/http/reply.ts';
 import { loadPage } from '../../../../src/lib/http/page-files.ts';
+import { listen } from '../../../support/listen.ts';
 
 /** Serves one reply; if it cannot be sent, the reason is sent with status 500. @returns the port */
 async function serve(reply: Reply): Promise<number> {
   const server = createServer((asked, response) => {
     sendReply(asked, response, reply).catch((error: unknown) => response.writeHead(500).end(String(error)));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
+  return Number((await listen(server)).split(':')[1]);
 }
 
 async function ask(

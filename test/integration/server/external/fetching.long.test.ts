@@ -120,7 +120,7 @@ describe('an address', () => {
     const tls = await makeCertificate('localhost');
     if (tls === null) return skip('openssl cannot make a certificate');
     await writeFile(join(root, 'cert.pem'), tls.cert);
-    const { port } = await startGitHttpServer(join(root, 'host'), undefined, { tls });
+    const { port } = await startGitHttpServer(join(root, 'host'), undefined, tls);
     const started = await start();
     const [status, text] = await answerTo(started, `https://localhost:${port}/plan.git`);
     expect([status, text]).toEqual([422, expect.stringMatching(/SSL|certificate/)]);
