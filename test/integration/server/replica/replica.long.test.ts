@@ -1,17 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import {
-  appendFile,
-  cp,
-  lstat,
-  mkdir,
-  open,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { appendFile, cp, lstat, mkdir, open, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it, vi } from 'vitest';
@@ -124,18 +112,6 @@ describe('a replica', () => {
     }
     const silent = await startReplica(mirror.directory, { withToken: false });
     expect((await silent.ask('/v1/workbooks')).status).toBe(404);
-  });
-
-  it('says of a tree that was pulled while the service was processing that it is processing', async () => {
-    const { mirror, replica } = await setUp();
-    const manifest = join(mirror.directory, 'manifests/Accounting/main.json');
-    const before = await replica.library.workbooks();
-    expect(before.rows.map((row) => before.statusOf(row).processing)).toEqual([0, 0]);
-    const text = await readFile(manifest, 'utf8');
-    await writeFile(`${manifest}.new`, text.replace('"settled": true', '"settled": false'));
-    await rename(`${manifest}.new`, manifest);
-    const after = await replica.library.workbooks();
-    expect(after.rows.map((row) => after.statusOf(row).processing)).toEqual([1, 1]);
   });
 
   it('keeps the rows as long as nothing changed, and sees every publish at once', async () => {
