@@ -34,13 +34,6 @@ export function describeStore(name: string, open: Open): void {
       );
     });
 
-    it('takes nothing', async () => {
-      const store = fresh();
-      await store.setMany([]);
-      await store.deleteMany([]);
-      expect(await everything(store)).toEqual([]);
-    });
-
     it('keeps namespaces apart', async () => {
       const [one, two] = [fresh(), fresh()];
       await one.set('a', '1');
