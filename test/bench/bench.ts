@@ -104,17 +104,16 @@ export async function listFiles(
   );
 }
 
-/** Writes the current files of a repository. */
+/** Writes the current files of the first repository. */
 export async function writeTree(
   folder: string,
   service: BenchService,
   files: readonly BenchFile[] = service.files,
-  at = 0,
 ): Promise<void> {
   for (const file of files) {
     const path = join(folder, file.path);
     await mkdir(dirname(path), { recursive: true });
-    await writeFile(path, service.contentOf(at, file));
+    await writeFile(path, service.contentOf(0, file));
     // Tools compare sizes and times: each version needs a plausible time.
     const nowSeconds = Date.now() / 1000;
     await utimes(path, nowSeconds, nowSeconds);

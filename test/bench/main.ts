@@ -29,7 +29,7 @@ const USAGE = `Usage: npm run bench -- [options]
   --dir FOLDER      where mirrors are made and removed again (default: below node_modules)
   --program FILE    measures this compiled main.js instead of these sources
 
-Missing tools (Debian: libarchive-tools jq rclone rsync unzip curl git) are named, and their contenders left out.`;
+Missing tools (Debian: libarchive-tools jq rsync curl) are named, and their contenders left out.`;
 
 /** One line with processor, memory, file system, kernel, Node, day and command. */
 function describeMachine(folder: string): string {

@@ -108,11 +108,8 @@ export interface Contender {
 export const PACKAGES = {
   bsdtar: 'libarchive-tools',
   curl: 'curl',
-  git: 'git',
   jq: 'jq',
-  rclone: 'rclone',
   rsync: 'rsync',
-  unzip: 'unzip',
 } as const;
 export type Tool = keyof typeof PACKAGES;
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Makes DIRECTORY/published a copy of a tree: publish.sh link|copy|rsync|rclone TREE DIRECTORY
+# Makes DIRECTORY/published a copy of a tree: publish.sh link|rsync TREE DIRECTORY
 # Standard input: the paths of the changed files, each ended by a NUL byte; only `link` reads them.
 # The tree before stays as DIRECTORY/old.*, for readers that are still in it.
 set -euo pipefail
@@ -11,9 +11,7 @@ case $way in
     cp -al published new
     (cd "$tree" && xargs -0 cp -a --parents --remove-destination -t "$3/new")
     ;;
-  copy) cp -a "$tree" new ;;
   rsync) rsync -a --link-dest="$3/published" "$tree/" new ;;
-  rclone) exec rclone --config /dev/null sync "$tree" published ;;
 esac
 mv published "$(mktemp -u old.XXXXXX)"
 mv new published

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 
 import { type Bench, empty, writeTree } from '../bench.ts';
 import { type BenchFile, dataSet, type DataSet } from '../data.ts';
-import { compare, type Contender, measureFlushed, missingOf, type Tool } from '../measure.ts';
-import { bash, countedBytes, hostGit, peer, pullerOf } from '../peers.ts';
+import { compare, type Contender, measureFlushed, type Tool } from '../measure.ts';
+import { bash, countedBytes, peer, pullerOf } from '../peers.ts';
 import type { BenchService } from '../service.ts';
 import { sizeText, type Table } from '../table.ts';
 import { fewLarge } from './first-mirror.ts';
@@ -19,10 +19,6 @@ export async function* change(bench: Bench): AsyncGenerator<Table> {
       (a, b) => Math.abs(a.sizeBytes - NEAR_BYTES) - Math.abs(b.sizeBytes - NEAR_BYTES),
     )[0] as BenchFile;
   const [file, fileInGit] = [nearest(dropped), nearest(inGit)];
-  const tree = await bench.place('tree');
-  await writeTree(tree, dropped);
-  const host = missingOf(['git']).length === 0 ? await hostGit(bench, dropped) : null;
-  const [byGit, byRclone] = [await bench.place('git'), await bench.place('rclone')];
   const digests = (areListed: boolean) => () => dropped.set({ digests: areListed });
   const contenders: Contender[] = [
     await pullerOf(
@@ -39,28 +35,10 @@ export async function* change(bench: Bench): AsyncGenerator<Table> {
       CONTENT: 'workbooks',
     }),
     await scriptOf(bench, dropped, 'script: curl | bsdtar, sync -f'),
-    {
-      name: 'git fetch and reset --hard, not flushed',
-      needs: ['git'],
-      run: () => bash('git-mirror.sh', host?.address ?? '', byGit, ...(host?.names ?? [])),
-    },
-    {
-      name: 'rclone sync of an unpacked local tree, sync -f',
-      needs: ['rclone'],
-      run: async () => {
-        await mkdir(byRclone, { recursive: true });
-        return measureFlushed(
-          { program: 'rclone', args: ['--config', '/dev/null', 'sync', tree, byRclone] },
-          byRclone,
-        );
-      },
-    },
   ];
   const rows = await compare(bench.options.runs, contenders, async () => {
     await dropped.change(0, [file.path]);
     await inGit.change(0, [fileInGit.path]);
-    await writeTree(tree, dropped, [file]);
-    await host?.commit([file]);
   });
   yield {
     title: `Change of one workbook of ${sizeText(file.sizeBytes)} among ${dropped.files.length} (${dropped.data.name})`,
@@ -68,7 +46,6 @@ export async function* change(bench: Bench): AsyncGenerator<Table> {
     base: rows[0]?.contender ?? '',
     notes: [
       'Ours: a running daemon, from SIGHUP to the log line target.pulled, both lists included; its peak memory.',
-      'git fetches from `git daemon`; rclone compares with an unpacked tree on the same disk. Both change the mirror in place.',
     ],
   };
 }
@@ -79,7 +56,7 @@ async function scriptOf(bench: Bench, service: BenchService, name: string): Prom
   return {
     name,
     needs: ['curl', 'jq', 'bsdtar'],
-    run: () => countedBytes(service, () => bash('mirror.sh', service.baseUrl, directory, 'stream', 'flush')),
+    run: () => countedBytes(service, () => bash('mirror.sh', service.baseUrl, directory, 'flush')),
     after: () => empty(join(directory, 'new')),
   };
 }
@@ -120,7 +97,7 @@ async function* changesOf(bench: Bench, data: DataSet, counts: readonly number[]
       base: rows[0]?.contender ?? '',
       notes: [
         'Contenders with a "local tree" get it unpacked on the same disk: they neither download nor unpack. All are flushed.',
-        'The two that make a tree of links or copies do not remove the previous tree; rclone changes it in place, file by file.',
+        'They do not remove the previous tree.',
       ],
     };
   }
@@ -130,9 +107,7 @@ async function* changesOf(bench: Bench, data: DataSet, counts: readonly number[]
 function publishers(bench: Bench, tree: string, changed: () => readonly BenchFile[]): Promise<Contender[]> {
   const ways: readonly (readonly [name: string, way: string, needs: readonly Tool[]])[] = [
     ['local tree: cp -al, replace what changed, swap', 'link', []],
-    ['local tree: cp -a of everything, swap', 'copy', []],
     ['local tree: rsync --link-dest, swap', 'rsync', ['rsync']],
-    ['local tree: rclone sync in place', 'rclone', ['rclone']],
   ];
   return Promise.all(
     ways.map(async ([name, way, needs]): Promise<Contender> => {

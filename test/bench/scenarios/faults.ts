@@ -93,7 +93,7 @@ async function slow(bench: Bench): Promise<Table> {
     return { wallMs, cpuMs: null, peakBytes: null };
   };
   const script = (directory: string): ChildProcess =>
-    spawn('bash', [peer('mirror.sh'), service.baseUrl, directory, 'stream'], {
+    spawn('bash', [peer('mirror.sh'), service.baseUrl, directory], {
       stdio: 'ignore',
       detached: true,
     });

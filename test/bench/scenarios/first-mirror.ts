@@ -1,25 +1,13 @@
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 
-import { type Bench, empty, listFiles, writeTree } from '../bench.ts';
+import { type Bench, empty, listFiles } from '../bench.ts';
 import { dataSet, type DataSet } from '../data.ts';
-import {
-  compare,
-  type Contender,
-  ContenderError,
-  measure,
-  measureFlushed,
-  type Measured,
-  missingOf,
-  type Sample,
-  type Tool,
-} from '../measure.ts';
-import { bash, hostGit, peer } from '../peers.ts';
+import { compare, type Contender, ContenderError, measure, type Sample, type Tool } from '../measure.ts';
+import { bash, peer } from '../peers.ts';
 import { runProgram } from '../program.ts';
 import { OURS, sizeText, type Table } from '../table.ts';
 
 const MIB = 1024 * 1024;
-const DOWNLOAD = 'limit: download to nowhere (curl)';
-const WRITE = 'limit: write the files from memory, flushed';
 
 /** D2: one repository of 500 workbooks, 2 GiB of incompressible data. */
 export function fewLarge({ options: { isQuick } }: Bench, isGit = false): DataSet {
@@ -67,14 +55,10 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
       },
     };
   };
-  const script = (method: string, name: string, ...flush: readonly string[]): Contender =>
-    fresh(name, 'mirror', ['curl', 'jq', method === 'unzip' ? 'unzip' : 'bsdtar'], (directory) =>
-      bash('mirror.sh', service.baseUrl, directory, method, ...flush),
+  const script = (name: string, ...flush: readonly string[]): Contender =>
+    fresh(name, 'mirror', ['curl', 'jq', 'bsdtar'], (directory) =>
+      bash('mirror.sh', service.baseUrl, directory, ...flush),
     );
-  const host = missingOf(['git']).length === 0 ? await hostGit(bench, service) : null;
-  const unpacked = dirname(await bench.place('tree'));
-  for (let at = 0; at < data.repositories; at += 1)
-    await writeTree(join(unpacked, String(at)), service, service.files, at);
   const input = JSON.stringify(
     Array.from({ length: data.repositories }, (_, at) =>
       service.files.map((file) => [`${at}/${file.path}`, file.sizeBytes]),
@@ -82,27 +66,14 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
   );
   const rows = await compare(bench.options.runs, [
     fresh(OURS, 'mirror', [], (directory) => runProgram(bench, ['sync'], { service, directory })),
-    script('stream', 'script: curl | bsdtar, sync -f', 'flush'),
-    script('stream', 'script: curl | bsdtar, not flushed'),
-    script('file', 'script: curl, then bsdtar, sync -f', 'flush'),
-    script('unzip', 'script: curl, then unzip, sync -f', 'flush'),
-    fresh('git clone --mirror and checkout, sync -f', 'mirror', ['git'], (directory) =>
-      measureFlushed(
-        {
-          program: 'bash',
-          args: [peer('git-mirror.sh'), host?.address ?? '', directory, ...(host?.names ?? [])],
-        },
-        unpacked,
-      ),
-    ),
-    fresh('rclone sync of an unpacked local tree, sync -f', '', ['rclone'], (directory) =>
-      measureFlushed(
-        { program: 'rclone', args: ['--config', '/dev/null', 'sync', unpacked, directory] },
-        directory,
-      ),
-    ),
-    { name: DOWNLOAD, needs: ['curl', 'jq'], run: () => bash('download.sh', service.baseUrl) },
-    fresh(WRITE, '', [], async (directory) => {
+    script('script: curl | bsdtar, sync -f', 'flush'),
+    script('script: curl | bsdtar, not flushed'),
+    {
+      name: 'limit: download to nowhere (curl)',
+      needs: ['curl', 'jq'],
+      run: () => bash('download.sh', service.baseUrl),
+    },
+    fresh('limit: write the files from memory, flushed', '', [], async (directory) => {
       const args = [peer('write-files.ts'), directory];
       const { stdout } = await measure({ program: process.execPath, args, input });
       return { wallMs: Number(stdout), cpuMs: null, peakBytes: null };
@@ -110,29 +81,9 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
   ]);
   return {
     title: `First mirror of ${data.name}: ${count} files of ${sizeText(sizeBytes)} in ${data.repositories} repositories`,
-    rows: [...rows, ...limitsOf(rows)],
+    rows,
     notes: [
       'Ours includes its flush (what it reports is safe from a power cut), digests, manifests and checks of every CRC-32.',
-      'git: a bare clone from `git daemon`, and a checkout. rclone: copies an unpacked tree on the same disk.',
     ],
   };
-}
-
-/** Downloading and writing together: one after the other and, at best, at the same time. */
-function limitsOf(rows: readonly Measured[]): Measured[] {
-  const samplesOf = (name: string): readonly Sample[] =>
-    rows.find(({ contender }) => contender === name)?.samples ?? [];
-  const written = samplesOf(WRITE);
-  const both = (contender: string, combine: (one: number, other: number) => number): Measured => ({
-    contender,
-    samples: samplesOf(DOWNLOAD).map(({ wallMs }, index) => ({
-      wallMs: combine(wallMs, written[index]?.wallMs ?? NaN),
-      cpuMs: null,
-      peakBytes: null,
-    })),
-  });
-  return [
-    both('limit: both, one after the other', (one, other) => one + other),
-    both('limit: the greater of both', (one, other) => Math.max(one, other)),
-  ];
 }

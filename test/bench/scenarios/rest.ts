@@ -1,7 +1,7 @@
 import type { Bench } from '../bench.ts';
 import { dataSet, type DataSet } from '../data.ts';
-import { compare, ContenderError, cpuMsOf, measure, memoryOf } from '../measure.ts';
-import { bash, peer } from '../peers.ts';
+import { compare, cpuMsOf, measure, memoryOf } from '../measure.ts';
+import { peer } from '../peers.ts';
 import { runProgram, startDaemon } from '../program.ts';
 import type { Table } from '../table.ts';
 
@@ -25,7 +25,6 @@ async function idlePasses(bench: Bench, repositories: number): Promise<Table> {
   const service = await bench.serve(tiny(repositories, 100));
   const daemon = await startDaemon(bench, { service, directory: await bench.place('mirrored') });
   for (let pass = 0; pass < WARM_UP_PASSES; pass += 1) await daemon.pass();
-  const list = await bench.place('list');
   const rows = await compare(bench.options.runs, [
     {
       name: 'workbook-mirror: a pass of the daemon',
@@ -47,17 +46,6 @@ async function idlePasses(bench: Bench, repositories: number): Promise<Table> {
         return { wallMs: Number(stdout), cpuMs: Number(stdout), peakBytes };
       },
     },
-    {
-      name: 'script: curl and jq page by page, sort, cmp',
-      needs: ['curl', 'jq'],
-      run: async () => {
-        const sample = await bash('list.sh', service.baseUrl, list);
-        if (sample.stdout !== '' && rowsWereRead)
-          throw new ContenderError('the script says that something changed');
-        rowsWereRead = true;
-        return sample;
-      },
-    },
   ]);
   return {
     title: `Idle pass: ${repositories * 100} workbooks in ${repositories} repositories, pages of 500`,
@@ -66,9 +54,6 @@ async function idlePasses(bench: Bench, repositories: number): Promise<Table> {
     notes: [`Ours: the mean of ${PASSES} passes asked for by SIGHUP; memory after them, in VmRSS.`],
   };
 }
-
-/** The first list of the script differs from none. */
-let rowsWereRead = false;
 
 const NODE = 'node -e 0';
 
