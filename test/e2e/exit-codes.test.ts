@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -71,23 +71,6 @@ const ROWS: readonly Row[] = [
     during: ({ service, a }) => {
       service.fault = (path) => (path.includes(`${a.id}/contents`) ? { kind: 'status', status: 401 } : null);
       service.write(a, 'main', '0.xlsx', 'another version');
-    },
-  },
-  {
-    state: 'held',
-    exitCode: 1,
-    during: ({ service, a }) => {
-      for (let index = 0; index < 8; index += 1) service.remove(a, 'main', `${index}.xlsx`);
-    },
-  },
-  {
-    // The poll repairs the changed tree: until then all report drift.
-    state: 'fresh',
-    exitCode: 0,
-    during: async ({ directory, codeOf }, daemon) => {
-      await writeFile(join(directory, 'mirror/A/main/0.xlsx'), 'an edit');
-      await daemon.prints(/"target\.drifted"/);
-      expect([await codeOf('status'), await daemon.ready()]).toEqual([1, 503]);
     },
   },
   {
