@@ -1,11 +1,17 @@
-import { readdir, readFile, stat } from 'node:fs/promises';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { openSync } from 'node:fs';
+import { readdir, readFile, rm, stat } from 'node:fs/promises';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { MAIN } from '../support/built.ts';
 import { startEmbedded } from '../support/embedded.ts';
 import { listen } from '../support/listen.ts';
-import { addressOf, run, start, startDaemon } from '../support/program.ts';
+import { addressOf, cleanEnvironment, run, start, startDaemon } from '../support/program.ts';
+import { freePort } from '../support/stores.ts';
 
 describe('the daemon', () => {
   it('ends with 0 at SIGTERM during a pass, even with an open page and other signals while it stops', async () => {
@@ -60,6 +66,70 @@ describe('the daemon', () => {
     daemon.child.kill('SIGKILL');
     await daemon.ended;
     expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
+  });
+
+  it('continues while its log cannot be written, and reports that elsewhere', async () => {
+    const embedded = await startEmbedded();
+    const port = await freePort();
+    const daemon = spawn(process.execPath, [MAIN, 'run'], {
+      env: cleanEnvironment({ ...embedded.settings, WORKBOOK_MIRROR_HTTP_LISTEN: `127.0.0.1:${port}` }),
+      stdio: ['ignore', openSync('/dev/full', 'w'), 'pipe'],
+    });
+    onTestFinished(() => {
+      daemon.kill('SIGKILL');
+    });
+    let stderr = '';
+    daemon.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text;
+    });
+    const ask = async (path: string): Promise<string> =>
+      fetch(`http://127.0.0.1:${port}${path}`).then(
+        async (answer) => `${answer.status} ${await answer.text()}`,
+        String,
+      );
+    await expect.poll(() => ask('/readyz'), { interval: 200 }).toMatch(/^200/);
+    expect(await embedded.differences()).toEqual([]);
+    expect((await ask('/metrics')).includes('\nworkbook_mirror_log_failing 1\n')).toBe(true);
+    expect((await ask('/api/status')).includes('log.failed')).toBe(true);
+    expect(stderr.match(/The log cannot be written/g)).toHaveLength(1);
+    daemon.kill('SIGTERM');
+    expect(await once(daemon, 'exit')).toEqual([0, null]);
+  });
+});
+
+async function someWorkbook(directory: string): Promise<string> {
+  const root = join(directory, 'mirror/Accounting/main');
+  const entries = await readdir(root, { recursive: true, withFileTypes: true });
+  const file = entries.find((entry) => entry.isFile());
+  if (file === undefined) throw new Error('no file is mirrored');
+  return join(file.parentPath, file.name);
+}
+
+describe('an edit of a mirrored file', () => {
+  it('is repaired immediately if the settings say so, and own publishes of the daemon do not count', async () => {
+    const embedded = await startEmbedded();
+    const daemon = await startDaemon({ ...embedded.settings, WORKBOOK_MIRROR_DRIFT: 'repair' });
+    for (let edits = 0; edits < 2; edits += 1) {
+      await embedded.edit();
+      daemon.child.kill('SIGHUP');
+      await daemon.prints(new RegExp(`(?:"trigger":"signal"[^]*){${edits + 1}}`));
+    }
+    const file = await someWorkbook(embedded.directory);
+    await rm(file);
+    await daemon.prints(/"target\.whole"/);
+    expect(await embedded.differences()).toEqual([]);
+    expect(daemon.stdout()).toMatch(/"trigger":"drift"/);
+    expect(daemon.stdout().match(/"target\.drifted"/g)).toHaveLength(1);
+    expect((await daemon.stop()).exitCode).toBe(0);
+  });
+
+  it('made without a daemon is found when one starts', async () => {
+    const embedded = await startEmbedded();
+    await run(['sync'], embedded.settings);
+    await rm(await someWorkbook(embedded.directory));
+    const daemon = start(['run'], embedded.settings);
+    await daemon.prints(/"target\.drifted"/);
+    await daemon.stop();
   });
 });
 

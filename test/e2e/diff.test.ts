@@ -1,28 +1,22 @@
-import { mkdir, readdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { readdir } from 'node:fs/promises';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
-import { run, start, variablesOf } from '../support/program.ts';
+import { startCommands } from '../support/mirror-commands.ts';
+import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 describe('diff --upstream', () => {
   it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
     'leaves nothing behind when %s ends it, and does not exit as if files differed',
     async (signal) => {
-      const service = await FakeService.start();
-      const folder = await temporaryFolder();
-      const temporary = join(folder, 'tmp');
-      await mkdir(temporary);
-      const settings = {
-        ...variablesOf(service.settingsFor(join(folder, 'mirrored'))),
-        TMPDIR: temporary,
-      };
+      const { service, variables, run } = await startCommands();
+      const temporary = await temporaryFolder();
       const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
-      expect((await run(['sync'], settings)).exitCode).toBe(0);
+      expect((await run('sync')).exitCode).toBe(0);
       service.write(repository, 'main', 'a.xlsx', 'another');
       service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
+      const settings = { ...variables, TMPDIR: temporary };
       const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);
       await vi.waitFor(async () => {
         const [made] = await readdir(temporary);
@@ -34,7 +28,6 @@ describe('diff --upstream', () => {
       expect(exitCode).toBe(2);
       expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'pass.abandoned' } });
       expect(await readdir(temporary)).toEqual([]);
-      await service.close();
     },
   );
 });

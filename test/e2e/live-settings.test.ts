@@ -44,7 +44,7 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"selection\.empty"/);
   });
 
-  it('are refused as a whole if any of them is wrong, and the old ones stay', async () => {
+  it('are refused as a whole if any of them is wrong, and those that need a restart wait for it', async () => {
     const { daemon, write } = await startWithFile(await startEmbedded(), NEVER);
     await write('schedule: "* * * * * *"\nlog:\n  level: loud\n');
     await daemon.prints(/"settings\.refused"[^\n]*loud[^\n]*\n/);
@@ -52,13 +52,8 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"trigger":"signal"/);
     expect(daemon.stdout()).not.toContain('"trigger":"schedule"');
     expect(daemon.stdout().match(/"settings\.refused"/g)).toHaveLength(1);
-    await write(NEVER);
-    await daemon.prints(/"settings\.reloaded"/);
-  });
 
-  it('that need a restart stay as they are, and are named', async () => {
-    const embedded = await startEmbedded();
-    const { daemon, write } = await startWithFile(embedded, NEVER);
+    // Those that need a restart stay as they are, and are named.
     await write(`${NEVER}\nreaderGrace: 7m\nconcurrency: 2\n`);
     await daemon.prints(/"settings\.restart_needed","settings":\["readerGrace"\]/);
     await daemon.prints(/"settings\.reloaded","changed":\["concurrency"\]/);

@@ -9,10 +9,18 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { startEmbedded } from '../support/embedded.ts';
 import { listen, makeCertificate } from '../support/listen.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, start, startDaemon } from '../support/program.ts';
+import { cleanEnvironment, run, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
+
+/** Two certificates, one for the service, and the place of a file for the trusted one. */
+async function certificates() {
+  const [certificate, other] = [await makeCertificate('localhost'), await makeCertificate('other')];
+  if (certificate === null || other === null) throw new Error('openssl is missing');
+  const folder = await temporaryFolder();
+  return { certificate, other, folder, authorities: join(folder, 'authorities.pem') };
+}
 
 describe('a daemon ends with the exit code for a restart', () => {
   it('if another mirror replaced its directory, but not while it is missing', async () => {
@@ -33,10 +41,7 @@ describe('a daemon ends with the exit code for a restart', () => {
   });
 
   it('if the file with extra certificate authorities changed, and its old authority is refused', async () => {
-    const [certificate, other] = [await makeCertificate('localhost'), await makeCertificate('other')];
-    if (certificate === null || other === null) throw new Error('openssl is missing');
-    const folder = await temporaryFolder();
-    const authorities = join(folder, 'authorities.pem');
+    const { certificate, other, folder, authorities } = await certificates();
     await writeFile(authorities, other.cert);
     const daemon = start(['run'], {
       ...NEVER,
@@ -73,5 +78,27 @@ describe('a daemon ends with the exit code for a restart', () => {
     });
     expect(await once(daemon, 'close')).toEqual([1, null]);
     expect(log).toContain('"program.replaced"');
+  });
+});
+
+describe('the authorities that this machine trusts', () => {
+  it.each([
+    ['count', 'localhost', 0],
+    ['are the only ones beside those of Node', 'other', 3],
+  ])('%s', async (_title, trusted, exitCode) => {
+    const { certificate, other, folder, authorities } = await certificates();
+    await writeFile(authorities, (trusted === 'localhost' ? certificate : other).cert);
+    const server = createServer(certificate, (_request, response) => {
+      response.setHeader('content-type', 'application/json').end('[]');
+    });
+    const listed = await run(['repos', 'list'], {
+      NODE_EXTRA_CA_CERTS: '',
+      SSL_CERT_FILE: authorities,
+      SSL_CERT_DIR: folder,
+      WORKBOOK_MIRROR_SERVICE_BASE_URL: `https://${(await listen(server)).replace('127.0.0.1', 'localhost')}/api`,
+      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+      WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirror'),
+    });
+    expect(listed, listed.stderr).toMatchObject({ exitCode });
   });
 });
