@@ -239,27 +239,6 @@ describe('a refused key', () => {
   });
 });
 
-it('a new key in a file is used immediately although the old one was refused', async () => {
-  const { service, mirror } = await startPair();
-  const file = join(mirror.directory, 'api-key');
-  await writeFile(file, OLD);
-  await mirror.restart({ SERVICE_API_KEY: '', SERVICE_API_KEY_FILE: file });
-  service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  service.apiKey = NEW;
-  await mirror.failure({ trigger: 'start' });
-  await mirror.failure(SCHEDULED);
-  expect(takeKeys(service)).toStrictEqual([OLD]);
-  await writeFile(file, NEW);
-  expect((await mirror.pass(SCHEDULED)).exitCode).toBe(0);
-  await mirror.expectExact();
-  expect(service.credentialFaults()).toStrictEqual([]);
-  expect(credentialEvents(mirror)).toStrictEqual([
-    'refused apiKey',
-    'accepted apiKey 1',
-    'accepted apiToken 1',
-  ]);
-});
-
 describe('a key that is revoked during a pass', () => {
   it('fails the targets that are left, and the next pass finds out by the lists', async () => {
     const { service, mirror } = await mirrored({ CONCURRENCY: '1' });

@@ -174,11 +174,8 @@ describe('the server', () => {
 
   it.each([
     '/nothing',
-    '/page/',
-    '/page/daemon/page/tsconfig.json',
     '/page/../server.ts',
     '/page/..%2f..%2fpackage.json',
-    '/page/%2e%2e/package.json',
     '//page/daemon/page/page.js',
     '/api/status/',
     '/__proto__',
