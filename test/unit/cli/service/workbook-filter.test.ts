@@ -25,22 +25,16 @@ function finds(flags: WorkbookFlags, workbook = BUDGET): boolean {
 describe('a search for workbooks', () => {
   it.each<WorkbookFlags>([
     {},
-    { name: 'budget' },
     { name: 'ÜBERBLICK' },
     { name: 'überblick'.normalize('NFD') },
     { name: 'reports/2026' },
     { name: '*.XLSX' },
-    { name: 'budget*' },
     { name: '{plan,budget} *' },
     { name: 'reports/*/*.xlsx' },
-    { name: '**/budget*' },
     { name: '**' },
     { author: 'bergström' },
-    { author: 'ANNA@' },
-    { message: 'q3' },
     { message: 'agreed WITH' },
     { branch: 'release/*' },
-    { branch: 'release/2026' },
     { branch: '**' },
     { since: '2026-11-21' },
     { since: '2026-11-21T10:00:00Z' },
@@ -53,7 +47,6 @@ describe('a search for workbooks', () => {
   it.each<WorkbookFlags>([
     { name: 'plan' },
     { name: '*.xls' },
-    { name: 'budget?' },
     { name: 'reports/*.xlsx' },
     { name: '2026/*.xlsx' },
     { author: 'bert' },
@@ -64,7 +57,6 @@ describe('a search for workbooks', () => {
     { branch: 'RELEASE/2026' },
     { since: '2026-11-21T10:00:01Z' },
     { since: '2d' },
-    { since: '2027-01-01' },
     { name: 'budget', author: 'bert' },
   ])('does not find it by %j', (flags) => {
     expect(finds(flags)).toBe(false);

@@ -71,14 +71,10 @@ describe('the state of the daemon', () => {
   });
 
   it('keeps how passes ended', () => {
-    const live = after(
-      begun('start'),
-      { name: 'pass.failed', trigger: 'start', durationMs: 700, ...WRONG },
-      begun('schedule'),
-      finished('schedule', 800),
-      begun('schedule'),
-      { name: 'pass.abandoned', trigger: 'schedule', durationMs: 1 },
-    );
+    const failing = { name: 'pass.failed', trigger: 'start', durationMs: 700, ...WRONG } as const;
+    const abandoning = { name: 'pass.abandoned', trigger: 'schedule', durationMs: 1 } as const;
+    const [start, schedule] = [begun('start'), begun('schedule')];
+    const live = after(start, failing, schedule, finished('schedule', 800), schedule, abandoning);
     expect(live.pass).toBeNull();
     const failed = { trigger: 'start', durationMs: 700, result: 'failed', failure: WRONG };
     const ended = { trigger: 'schedule', durationMs: 800, result: 'finished', summary: SUMMARY };
