@@ -23,10 +23,16 @@ async function scriptOf(body: string): Promise<{ command: string; seen: () => Pr
   };
 }
 
+/** A service, and a mirror of it that runs a script before it publishes. */
+async function gated(body: string, settings: HarnessSettings = {}) {
+  const { command, seen } = await scriptOf(body);
+  const pair = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, ...settings });
+  return { ...pair, seen };
+}
+
 /** A mirror of Plan, whose next version is up to the command. */
 async function hooked(body: string, settings: HarnessSettings = {}) {
-  const { command } = await scriptOf(body);
-  const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, ...settings });
+  const { service, mirror } = await gated(body, settings);
   const repository = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
   await mirror.pass();
   service.write(repository, 'main', 'a.xlsx', 'a2');
@@ -37,15 +43,12 @@ describe.each(['auto', 'exchange', 'rename'])(
   'the command before publishing, with publish: %s',
   (publish) => {
     it('sees the whole new tree and what changed in it, before any reader', async () => {
-      const { command, seen } = await scriptOf(
+      const { service, mirror, seen } = await gated(
         '{ find . -type f | sort; cat sub/b.xlsx; cat; ls "$MIRROR_TREE" 2>&1; cat "$MIRROR_TREE/a.xlsx"; } > $LOG 2>&1; true',
+        { PUBLISH: publish },
       );
-      const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
-      const repository = service.addRepository('Plan', {
-        'a.xlsx': 'a1',
-        'sub/b.xlsx': 'b1\n',
-        'c.xlsx': 'c1',
-      });
+      const files = { 'a.xlsx': 'a1', 'sub/b.xlsx': 'b1\n', 'c.xlsx': 'c1' };
+      const repository = service.addRepository('Plan', files);
       await mirror.pass();
       expect(await seen()).toMatch(
         /^\.\/a\.xlsx\n\.\/c\.xlsx\n\.\/sub\/b\.xlsx\nb1\n\{"change":"added","path":"a\.xlsx"/,
@@ -68,8 +71,8 @@ describe.each(['auto', 'exchange', 'rename'])(
     });
 
     it('refuses a version, which is not tried again before it changes; what is published stays', async () => {
-      const { command } = await scriptOf('if grep -q bad a.xlsx; then echo "a is bad" >&2; exit 9; fi');
-      const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command, PUBLISH: publish });
+      const script = 'if grep -q bad a.xlsx; then echo "a is bad" >&2; exit 9; fi';
+      const { service, mirror } = await gated(script, { PUBLISH: publish });
       const repository = service.addRepository('Plan', { 'a.xlsx': 'good', 'b.xlsx': 'b1' });
       await mirror.pass();
       const before = service.expectedTrees();
@@ -99,10 +102,7 @@ describe.each(['auto', 'exchange', 'rename'])(
 
 describe('the command before publishing', () => {
   it('is asked again about a version that another command refused', async () => {
-    const { service, mirror } = await startPair(
-      {},
-      { HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 9')).command },
-    );
+    const { service, mirror } = await gated('exit 9');
     service.addRepository('Plan', { 'a.xlsx': 'a' });
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
     await mirror.restart({ HOOKS_BEFORE_PUBLISH: (await scriptOf('exit 0')).command });
@@ -115,11 +115,7 @@ describe('the command before publishing', () => {
     ['is killed', 'kill -KILL $$'],
     ['takes too long', 'sleep 60'],
   ])('that %s publishes nothing, and is tried again', async (_case, body) => {
-    const { command } = await scriptOf(body);
-    const { service, mirror } = await startPair(
-      {},
-      { HOOKS_BEFORE_PUBLISH: command, HOOKS_TIMEOUT: '300ms' },
-    );
+    const { service, mirror } = await gated(body, { HOOKS_TIMEOUT: '300ms' });
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
     expect(await mirror.results()).toMatchObject({
       'Plan/main': { outcome: 'failed', code: 'hook.failed', errorAction: 'retry' },
@@ -141,9 +137,7 @@ describe('the command before publishing', () => {
   ])('that %s publishes nothing, and the mirror is put right', async (_case, body) => {
     const script = `if grep -q a2 a.xlsx; then ${body}; fi`;
     const { mirror } = await hooked(script, { PUBLISH: 'exchange' });
-    expect(await mirror.results()).toMatchObject({
-      'Plan/main': { outcome: 'failed', code: 'hook.failed' },
-    });
+    expect(await mirror.results()).toMatchObject({ 'Plan/main': { outcome: 'failed', code: 'hook.failed' } });
     expect((await mirror.tree('Plan/main')).get('a.xlsx')?.toString()).toBe('a1');
     await mirror.restart({ HOOKS_BEFORE_PUBLISH: '' });
     expect((await mirror.pass()).exitCode).toBe(0);
@@ -170,8 +164,7 @@ describe('the command before publishing', () => {
   });
 
   it('is stopped when the pass is abandoned, and leaves nothing behind', async () => {
-    const { command, seen } = await scriptOf('echo $$ > $LOG; sleep 60');
-    const { service, mirror } = await startPair({}, { HOOKS_BEFORE_PUBLISH: command });
+    const { service, mirror, seen } = await gated('echo $$ > $LOG; sleep 60');
     service.addRepository('Plan', { 'a.xlsx': 'a1' });
     const abandoned = new AbortController();
     const failure = mirror.failure({ signal: abandoned.signal });

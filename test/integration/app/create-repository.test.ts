@@ -13,7 +13,7 @@ type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
 let transport: Transport;
 let answers: Answer[] = [];
-let requests: Array<{ line: string; key: string | undefined; body: string }> = [];
+let requests: Array<{ line: string; key: string; body: string }> = [];
 let origin = '';
 
 function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
@@ -38,12 +38,8 @@ beforeEach(async () => {
     let body = '';
     request.setEncoding('utf8').on('data', (text: string) => (body += text));
     request.on('end', () => {
-      const key = request.headers['x-api-key'];
-      requests.push({
-        line: `${request.method} ${request.url}`,
-        key: typeof key === 'string' ? key : undefined,
-        body,
-      });
+      const key = String(request.headers['x-api-key']);
+      requests.push({ line: `${request.method} ${request.url}`, key, body });
       const answer = answers.shift();
       if (answer === undefined) response.writeHead(404).end();
       else answer(response, request);
@@ -55,25 +51,18 @@ beforeEach(async () => {
 
 afterEach(() => transport.close());
 
+const ASKED = { url: 'https://h/p.git', username: 'u', password: 'a-password' };
+
 function create(signal = new AbortController().signal): Promise<unknown> {
-  return createRepository(
-    transport,
-    { url: 'https://h/p.git', username: 'u', password: 'a-password' },
-    signal,
-  );
+  return createRepository(transport, ASKED, signal);
 }
 
 describe('a repository that is created through the client', () => {
   it('is what the service answers', async () => {
     answers = [json(201, ROW)];
     expect(await create()).toMatchObject({ id: 'i', fullName: 'A', url: null });
-    expect(requests).toEqual([
-      {
-        line: 'POST /api/repos',
-        key: 'first-key',
-        body: JSON.stringify({ url: 'https://h/p.git', username: 'u', password: 'a-password' }),
-      },
-    ]);
+    const body = JSON.stringify(ASKED);
+    expect(requests).toEqual([{ line: 'POST /api/repos', key: 'first-key', body }]);
   });
 
   it('is created as /repositories where /repos does not exist', async () => {
@@ -115,10 +104,8 @@ describe('a repository that is created through the client', () => {
   it('is requested once even if a person gives up during it', async () => {
     const abort = new AbortController();
     answers = [() => abort.abort()];
-    await expect(create(abort.signal)).rejects.toMatchObject({
-      code: 'pass.abandoned',
-      hint: expect.stringMatching(MAYBE) as unknown,
-    });
+    const abandoned = { code: 'pass.abandoned', hint: expect.stringMatching(MAYBE) as unknown };
+    await expect(create(abort.signal)).rejects.toMatchObject(abandoned);
     expect(requests).toHaveLength(1);
   });
 
