@@ -12,11 +12,11 @@ import { FakeService } from '../../../support/fake-service.ts';
 import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('runs the command for published, renamed and removed targets', async () => {
+it('runs the command for published, renamed and removed targets, in the tree while there is one', async () => {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   const folder = await temporaryFolder();
-  const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l)" >> ${folder}/ran`;
+  const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l) \${PWD#$MIRROR_DIRECTORY}" >> ${folder}/ran`;
   const settings = mirrorSettings({
     ...service.settingsFor(join(folder, 'mirrored')),
     GUARD_TARGETS: 'off',
@@ -43,13 +43,16 @@ it('runs the command for published, renamed and removed targets', async () => {
   };
   const plan = service.addRepository('Plan', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
   const gone = service.addRepository('Gone', { 'c.xlsx': 'c1' });
-  expect(await pass()).toEqual(['published Gone/main known 1', 'published Plan/main known 2']);
+  expect(await pass()).toEqual([
+    'published Gone/main known 1 /mirror/Gone/main',
+    'published Plan/main known 2 /mirror/Plan/main',
+  ]);
   service.write(plan, 'main', 'a.xlsx', 'a2');
-  expect(await pass()).toEqual(['published Plan/main known 1']);
+  expect(await pass()).toEqual(['published Plan/main known 1 /mirror/Plan/main']);
   service.renameRepository(plan, 'Budget');
-  expect(await pass()).toEqual(['moved Budget/main known 0']);
+  expect(await pass()).toEqual(['moved Budget/main known 0 /mirror/Budget/main']);
   service.write(plan, 'main', 'b.xlsx', 'b2 after the move');
-  expect(await pass()).toEqual(['published Budget/main known 1']);
+  expect(await pass()).toEqual(['published Budget/main known 1 /mirror/Budget/main']);
   service.removeRepository(gone);
   expect(await pass()).toEqual(['']);
   expect(await pass()).toEqual(['retired Gone/main unknown 0']);
