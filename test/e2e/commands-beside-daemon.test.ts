@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
-import { runHere, type Written } from '../support/in-process.ts';
+import { runHere, saying, type Written } from '../support/in-process.ts';
 import { type Running, run, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -28,24 +28,19 @@ async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promis
   return { service, directory, daemon, on: (...args) => runHere(args, { DIRECTORY: directory }) };
 }
 
-const written = (text: string): unknown => expect.stringContaining(text);
-
 describe('a command next to a daemon, without keys', () => {
   it('lists, compares and plans', async () => {
     const { service, on } = await besideDaemon();
     const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
-    expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: written('1 target would be pulled') });
-    expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: written('0.xlsx') });
-    expect(await on('diff', 'A/main', '--upstream')).toMatchObject({
-      exitCode: 1,
-      stdout: written('0.xlsx'),
-    });
-    expect(await on('repos', 'list')).toMatchObject({ exitCode: 0, stdout: written('2 repositories.') });
-    expect(await on('workbooks', 'list')).toMatchObject({ exitCode: 0, stdout: written('11 workbooks.') });
+    expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: saying('1 target would be pulled') });
+    expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: saying('0.xlsx') });
+    expect(await on('diff', 'A/main', '--upstream')).toMatchObject({ exitCode: 1, stdout: saying('0.xlsx') });
+    expect(await on('repos', 'list')).toMatchObject({ exitCode: 0, stdout: saying('2 repositories.') });
+    expect(await on('workbooks', 'list')).toMatchObject({ exitCode: 0, stdout: saying('11 workbooks.') });
     const probed = await on('probe', '--json', '--max-requests', '10');
     expect(JSON.parse(probed.stdout)).toHaveProperty('program');
-    expect(await on('plan', '--json')).toMatchObject({ stdout: written('"versions-changed"') });
+    expect(await on('plan', '--json')).toMatchObject({ stdout: saying('"versions-changed"') });
   });
 
   it('lets the daemon make the pass of sync, and says so', async () => {
@@ -53,26 +48,20 @@ describe('a command next to a daemon, without keys', () => {
     const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
     const synced = await on('sync', '--json');
-    expect(synced).toMatchObject({
-      exitCode: 0,
-      stderr: written('A daemon runs here, so it makes the pass'),
-    });
+    expect(synced).toMatchObject({ exitCode: 0, stderr: saying('A daemon runs here, so it makes the pass') });
     expect(JSON.parse(synced.stdout)).toMatchObject({ summary: { pulled: 1 } });
     expect(await readFile(join(directory, 'mirror/A/main/0.xlsx'), 'utf8')).toBe('another version');
     const named = JSON.parse((await on('sync', 'B/*', '--json')).stdout) as { targets: { target: string }[] };
     expect(named.targets.map(({ target }) => target)).toEqual(['B/main']);
     service.fault = () => ({ kind: 'status', status: 401 });
-    expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: written('refuse') });
+    expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: saying('refuse') });
     const flagged = await on('sync', '--content', 'all');
     expect(flagged.stderr).toContain('the flags for content have no effect');
   });
 
   it('repairs a tree, from the disk or by a pass', async () => {
     const { directory, on } = await besideDaemon({ WORKBOOK_MIRROR_DRIFT: 'off' });
-    expect(await on('verify', '--repair')).toMatchObject({
-      exitCode: 0,
-      stdout: written('all as published'),
-    });
+    expect(await on('verify', '--repair')).toMatchObject({ exitCode: 0, stdout: saying('all as published') });
     await appendFile(join(directory, 'mirror/A/main/0.xlsx'), '!');
     expect((await on('verify')).exitCode).toBe(1);
     expect(await on('verify', '--repair')).toMatchObject({
@@ -94,18 +83,15 @@ describe('a command next to a daemon, without keys', () => {
     expect((await on('poll', '--wait')).exitCode).toBe(1);
     expect(await on('approve', 'B/main')).toMatchObject({
       exitCode: 2,
-      stderr: written('No deletion is held'),
+      stderr: saying('No deletion is held'),
     });
     expect(await on('approve', 'A/main', '--yes')).toMatchObject({
       exitCode: 0,
-      stderr: written('would delete 8 of its 10 files'),
+      stderr: saying('would delete 8 of its 10 files'),
     });
     expect((await on('poll', '--wait')).exitCode).toBe(0);
     expect((await on('log', 'A/main')).stdout).toMatch(/approved by \S.*, as the command says, at 20/);
-    expect(await on('approve', '--all')).toMatchObject({
-      exitCode: 0,
-      stdout: written('nothing to approve'),
-    });
+    expect(await on('approve', '--all')).toMatchObject({ exitCode: 0, stdout: saying('nothing to approve') });
   });
 
   it('makes a repository, unless it has a password, which no socket carries', async () => {
@@ -113,7 +99,7 @@ describe('a command next to a daemon, without keys', () => {
     const made = { id: 'r9', name: 'New', full_name: 'New', url: null };
     service.fault = () => ({ kind: 'body', body: Buffer.from(JSON.stringify(made)) });
     const asked = await on('repos', 'create', '--name', 'New');
-    expect(asked).toMatchObject({ exitCode: 0, stdout: written('r9') });
+    expect(asked).toMatchObject({ exitCode: 0, stdout: saying('r9') });
     const url = 'https://git.example.com/a/b.git';
     const withPassword = ['--url', url, '--username', 'me', '--password-file', '/dev/null'];
     expect((await on('repos', 'create', ...withPassword)).exitCode).toBe(2);
@@ -121,7 +107,7 @@ describe('a command next to a daemon, without keys', () => {
 
   it('shows the work of the daemon in status', async () => {
     const { service, on } = await besideDaemon();
-    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: written('Next pass: ') });
+    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: saying('Next pass: ') });
     service.fault = () => ({ kind: 'silence' });
     expect((await on('poll')).exitCode).toBe(0);
     await expect.poll(async () => (await on('status')).stdout).toContain('Current pass: ');
@@ -130,7 +116,7 @@ describe('a command next to a daemon, without keys', () => {
   it('works itself if its flags differ from the settings of the daemon', async () => {
     const { service, on } = await besideDaemon();
     const flags = ['--service-base-url', service.baseUrl, '--repositories-exclude', 'A'];
-    expect(await on('plan', ...flags)).toMatchObject({ exitCode: 2, stderr: written('service.apiKey') });
+    expect(await on('plan', ...flags)).toMatchObject({ exitCode: 2, stderr: saying('service.apiKey') });
   });
 
   it('can be interrupted while the work continues', async () => {
@@ -141,9 +127,9 @@ describe('a command next to a daemon, without keys', () => {
     waiting.child.kill('SIGINT');
     expect(await waiting.ended).toMatchObject({
       exitCode: 1,
-      stderr: written('The daemon goes on with the work'),
+      stderr: saying('The daemon goes on with the work'),
     });
-    expect(await on('status')).toMatchObject({ stdout: written('Current pass: ') });
+    expect(await on('status')).toMatchObject({ stdout: saying('Current pass: ') });
   });
 });
 
@@ -156,7 +142,7 @@ describe('a command next to a daemon that hangs', () => {
     server.listen(join(directory, '.workbook-mirror/control.sock'));
     await once(server, 'listening');
     const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
-    expect(ended).toMatchObject({ exitCode: 2, stderr: written('it does not answer') });
+    expect(ended).toMatchObject({ exitCode: 2, stderr: saying('it does not answer') });
   });
 });
 
@@ -172,8 +158,8 @@ describe('a command next to a daemon that is busy with others', () => {
       await once(other, 'response');
     }
     const waiting = start(['plan'], { WORKBOOK_MIRROR_DIRECTORY: directory });
-    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: written('Next pass: ') });
+    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: saying('Next pass: ') });
     resolve();
-    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: written('Nothing would be pulled.') });
+    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: saying('Nothing would be pulled.') });
   });
 });

@@ -6,6 +6,7 @@ import { describe, expect, it } from 'vitest';
 
 import { initialise } from '../../src/server/git/bare.ts';
 import { Git } from '../../src/server/git/git.ts';
+import { saying } from '../support/in-process.ts';
 import { run, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -20,7 +21,7 @@ describe('repos create', () => {
     const flags = ['--url', 'https://h/x.git', '--username', 'u', '--password-file', '/dev/zero'];
     expect(await run(['repos', 'create', ...flags], client)).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('is too long for a password') as unknown,
+      stderr: saying('is too long for a password'),
     });
   });
 
@@ -35,10 +36,7 @@ describe('repos create', () => {
     const service = start(['serve'], settings);
     await service.prints(/^http:.*\/api$/m);
     const other = await run(['serve'], settings);
-    expect(other).toMatchObject({
-      exitCode: 4,
-      stderr: expect.stringMatching(/serves .*\(pid \d+.*serve\.directory/s) as unknown,
-    });
+    expect(other).toMatchObject({ exitCode: 4, stderr: saying(/serves .*\(pid \d+.*serve\.directory/s) });
 
     const client = {
       WORKBOOK_MIRROR_SERVICE_BASE_URL: service.stdout().trim(),
@@ -47,10 +45,7 @@ describe('repos create', () => {
     const source = join(folder, 'plan.git');
     await initialise(new Git(), source);
     const created = await run(['repos', 'create', '--name', 'Accounting'], client);
-    expect(created).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringMatching(/Accounting +drag-and-drop/) as unknown,
-    });
+    expect(created).toMatchObject({ exitCode: 0, stdout: saying(/Accounting +drag-and-drop/) });
     const external = await run(['repos', 'create', '--url', source, '--json'], client);
     expect(JSON.parse(external.stdout)).toMatchObject({
       name: 'plan',
@@ -60,19 +55,12 @@ describe('repos create', () => {
     await service.prints(/plan\.git: cloned/);
 
     const again = await run(['repos', 'create', '--name', 'Accounting'], client);
-    expect(again).toMatchObject({
-      exitCode: 2,
-      stdout: '',
-      stderr: expect.stringMatching(/409.*exists already/) as unknown,
-    });
+    expect(again).toMatchObject({ exitCode: 2, stdout: '', stderr: saying(/409.*exists already/) });
     const password = join(folder, 'password');
     await writeFile(password, 'a-password\n');
     const flags = ['--url', 'http://127.0.0.1:1/x.git', '--username', 'u', '--password-file', password];
     const unreachable = await run(['repos', 'create', ...flags], client);
-    expect(unreachable).toMatchObject({
-      exitCode: 2,
-      stderr: expect.stringMatching(/422.*cannot be read/) as unknown,
-    });
+    expect(unreachable).toMatchObject({ exitCode: 2, stderr: saying(/422.*cannot be read/) });
     expect(unreachable.stderr + service.stderr()).not.toContain('a-password');
 
     const list = await run(['repos', 'list'], client);

@@ -1,4 +1,4 @@
-import { vi } from 'vitest';
+import { expect, vi } from 'vitest';
 
 import { runProgram } from '../../src/cli/frame/program.ts';
 import { type Variables, variablesOf } from './program.ts';
@@ -35,4 +35,9 @@ export async function runWith(args: readonly string[], variables: Variables): Pr
     for (const spy of spies) spy.mockRestore();
     vi.unstubAllEnvs();
   }
+}
+
+/** An output that has a text, or matches a pattern, as a part of an expected object. */
+export function saying(text: string | RegExp): string {
+  return (typeof text === 'string' ? expect.stringContaining(text) : expect.stringMatching(text)) as string;
 }

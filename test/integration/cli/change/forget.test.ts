@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { saying } from '../../../support/in-process.ts';
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 import { start, variablesOf } from '../../../support/program.ts';
 
@@ -105,10 +106,7 @@ describe('forget', () => {
     await daemon.prints(/"deletion\.held".*"Old\/main"/);
     await daemon.prints(/"pass\.finished"/);
     const asked = await on(['forget', 'Old/main', '--yes']);
-    expect(asked).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringContaining('Old/main: forgotten') as string,
-    });
+    expect(asked).toMatchObject({ exitCode: 0, stdout: saying('Old/main: forgotten') });
     expect(await tracesOf('Old/main', mirror)).toEqual([]);
     expect(existsSync(join(directory, 'history/Old/main'))).toBe(true);
     await daemon.prints(/"target\.retired".*"forgotten"/);
@@ -117,7 +115,7 @@ describe('forget', () => {
     // The settings of the daemon count, and they select it.
     expect(await on(['forget', 'Kept/main', '--yes'], { REPOSITORIES_EXCLUDE: 'Kept' })).toMatchObject({
       exitCode: 2,
-      stderr: expect.stringContaining('cannot be forgotten') as string,
+      stderr: saying('cannot be forgotten'),
     });
     expect(await tracesOf('Kept/main', mirror)).toHaveLength(4);
   });

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { saying } from '../../../support/in-process.ts';
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -55,10 +56,7 @@ describe('history prune', () => {
   it('says when nothing is so old, and asks where it can', async () => {
     const { run, listed } = await withHistory();
     const none = await run('history', 'prune', '--older-than', '7d');
-    expect(none).toMatchObject({
-      exitCode: 0,
-      stdout: expect.stringContaining('No state is older') as string,
-    });
+    expect(none).toMatchObject({ exitCode: 0, stdout: saying('No state is older') });
     const unasked = await run('history', 'prune', '--older-than', '0s');
     expect(unasked).toMatchObject({ exitCode: 2, stderr: expect.stringContaining('--yes') as string });
     expect(await listed()).toHaveLength(4);
@@ -101,10 +99,7 @@ describe('history prune', () => {
     const { run, listed } = await withHistory();
     await run('lease', 'acquire', '--for', '1h');
     const leased = await run('history', 'prune', '--older-than', '0s', '--yes');
-    expect(leased).toMatchObject({
-      exitCode: 1,
-      stdout: expect.stringMatching(/^Deleted 0 of 4 states; a lease keeps/) as string,
-    });
+    expect(leased).toMatchObject({ exitCode: 1, stdout: saying(/^Deleted 0 of 4 states; a lease keeps/) });
     expect(await listed()).toHaveLength(4);
   });
 });
