@@ -5,8 +5,8 @@ import { join } from 'node:path';
 
 const ROOT = join(import.meta.dirname, '../..');
 
-/** The files that the build reads, and those that the package contains besides its result. */
-const PARTS = [
+/** The files that the build reads, and those that the package contains besides its result: not all of a working tree. */
+export const PARTS = [
   'package.json',
   '.ci/build.ts',
   'tsconfig.json',
