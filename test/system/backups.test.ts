@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { FakeService } from '../support/fake-service.ts';
-import { MirrorHarness } from '../support/mirror-harness.ts';
-import { run as runProgram } from '../support/program.ts';
+import { MirrorHarness, startMirrored } from '../support/mirror-harness.ts';
+import { hasProgram, run as runProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { MAIN } from '../support/built.ts';
 
@@ -18,11 +18,7 @@ const execute = promisify(execFile);
 
 const canMountBtrfs = process.getuid?.() === 0 && readFileSync('/proc/filesystems', 'utf8').includes('btrfs');
 
-const missing = new Set(
-  ['restic', 'borg', 'rsync', 'mkfs.btrfs'].filter(
-    (program) => spawnSync(program, ['--version']).error !== undefined,
-  ),
-);
+const missing = new Set(['restic', 'borg', 'rsync', 'mkfs.btrfs'].filter((program) => !hasProgram(program)));
 
 /** A title that says which program is missing, if one is. */
 function titleOf(title: string, program: string): string {
@@ -220,44 +216,27 @@ describe('a backup of a mirror with its history', () => {
   it.skipIf(missing.has('restic'))(
     titleOf('reads one file where one of 10,000 changed', 'restic'),
     async () => {
-      const service = await FakeService.start({ compression: 'stored' });
-      onTestFinished(() => service.close());
-      const mirror = await MirrorHarness.open(service, { HISTORY_REPLACED: '7d' });
-      onTestFinished(() => mirror.close());
-      const files = Array.from({ length: 10_000 }, (_, index) => [
-        `d${index % 100}/f${index}.xlsx`,
-        `${index}`,
-      ]);
-      const repository = service.addRepository(
-        'Accounting',
-        Object.fromEntries(files) as Record<string, string>,
-      );
-      await mirror.pass();
+      const names = Array.from({ length: 10_000 }, (_, index) => `d${index % 100}/f${index}.xlsx`);
+      const files = Object.fromEntries(names.map((name) => [name, name]));
+      const settings = { HISTORY_REPLACED: '7d' };
+      const { service, mirror, repository } = await startMirrored('Accounting', files, settings, {
+        compression: 'stored',
+      });
       const folder = await temporaryFolder();
+      const own = { RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder };
+      const restic = (...args: string[]): Promise<{ stdout: string }> =>
+        execute('restic', ['-r', join(folder, 'backup'), ...args], {
+          env: { ...process.env, ...own },
+          maxBuffer: 1 << 28,
+        });
       const backUp = async (): Promise<{ readonly data: string; readonly filesRead: number }> => {
-        const { stdout } = await execute(
-          'restic',
-          [
-            '-r',
-            join(folder, 'backup'),
-            'backup',
-            '--json',
-            mirror.directory,
-            '--exclude',
-            '.workbook-mirror',
-          ],
-          {
-            env: { ...process.env, RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder },
-            maxBuffer: 1 << 28,
-          },
-        );
+        const args = ['--json', mirror.directory, '--exclude', '.workbook-mirror'];
+        const { stdout } = await restic('backup', ...args);
         const summary = stdout.trimEnd().split('\n').at(-1) ?? '';
         const { files_new: isNew, files_changed: isChanged } = JSON.parse(summary) as Record<string, number>;
         return { data: summary, filesRead: (isNew ?? 0) + (isChanged ?? 0) };
       };
-      await execute('restic', ['-r', join(folder, 'backup'), 'init'], {
-        env: { ...process.env, RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder },
-      });
+      await restic('init');
       expect((await backUp()).filesRead).toBeGreaterThan(10_000);
       service.write(repository, 'main', 'd7/f107.xlsx', 'another text');
       await mirror.pass();

@@ -4,9 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
+import { FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
-import { run, type Running, start } from '../support/program.ts';
+import { saying } from '../support/in-process.ts';
+import { run, type Running, start, variablesOf } from '../support/program.ts';
 
 const TITLE = hasGluster
   ? 'two instances with a GlusterFS volume'
@@ -47,28 +48,19 @@ class ChangingService {
     { folder }: NetworkMachine,
     more: Readonly<Record<string, string>> = {},
   ): Record<string, string> {
-    const settings = {
-      SERVICE_BASE_URL: this.service.baseUrl,
-      SERVICE_API_KEY: API_KEY,
-      SERVICE_API_TOKEN: API_TOKEN,
+    return variablesOf({
+      ...this.service.settingsFor(join(folder, 'mirrored')),
       GUARD_FILES: 'off',
       SCHEDULE: '0 0 1 1 *',
       PUBLISH: 'link',
-      DIRECTORY: join(folder, 'mirrored'),
       ...more,
-    };
-    return Object.fromEntries(
-      Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
-    );
+    });
   }
 }
 
 /** Waits for a number of passes of an instance. */
-async function passes({ child, stdout }: Running, count: number): Promise<void> {
-  while (stdout().split('"event":"pass.finished"').length <= count) {
-    if (child.exitCode !== null) throw new Error(`it ended before pass ${count}:\n${stdout()}`);
-    await sleep(10);
-  }
+function passes({ prints }: Running, count: number): Promise<void> {
+  return prints(new RegExp(`(?:"event":"pass\\.finished"[^]*){${count}}`));
 }
 
 /** Expects the latest state on machines, without differences from the manifests. */
@@ -184,10 +176,7 @@ describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
     const before = await readFile(join(other.folder, file));
     await writeFile(join(other.folder, file), 'an edit');
     const verified = await run(['verify'], here);
-    expect({ ...verified }).toMatchObject({
-      exitCode: 1,
-      stdout: expect.stringContaining('d0/f0.xlsx') as string,
-    });
+    expect({ ...verified }).toMatchObject({ exitCode: 1, stdout: saying('d0/f0.xlsx') });
     expect((await run(['verify', '--repair'], here)).exitCode).toBe(0);
     expect(await readFile(join(other.folder, file))).toEqual(before);
     await expectLatest(changing, one, other);

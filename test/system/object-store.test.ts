@@ -1,4 +1,4 @@
-import { execFile, spawnSync } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { FakeService } from '../support/fake-service.ts';
 import { codeBlocks } from '../support/manual-commands.ts';
 import { type ObjectStore, startObjectStore } from '../support/object-store.ts';
 import { MAIN } from '../support/built.ts';
-import { run, start } from '../support/program.ts';
+import { hasProgram, run, start, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const execute = promisify(execFile);
@@ -21,8 +21,9 @@ const [RCLONE = ''] = codeBlocks('ini', ...SECTION);
 const [SCRIPT = ''] = codeBlocks('sh', ...SECTION);
 const [SETTINGS = ''] = codeBlocks('yaml', ...SECTION);
 
-const missing =
-  spawnSync('rclone', ['version']).error === undefined ? '' : ' (skipped: rclone is not on this machine)';
+const missing = hasProgram('rclone') ? '' : ' (skipped: rclone is not on this machine)';
+
+const WAIT = { timeout: 60_000, interval: 200 };
 
 interface Manifest {
   readonly files: ReadonlyArray<{ readonly path: string; readonly sha256: string }>;
@@ -87,24 +88,14 @@ it.skipIf(missing !== '')(
     }
     await writeFile(join(folder, 'rclone.conf'), moved(RCLONE).replaceAll('…', 'key'));
     await writeFile(join(folder, 'config.yaml'), moved(SETTINGS));
-    const settings = {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: service.apiKey,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: service.apiToken,
-      WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
-      WORKBOOK_MIRROR_GUARD_FILES: 'off',
-      WORKBOOK_MIRROR_DIRECTORY: directory,
-      WORKBOOK_MIRROR_SCHEDULE: '* * * * * *',
-    };
+    const guards = { GUARD_TARGETS: 'off', GUARD_FILES: 'off' };
+    const own = { ...service.settingsFor(directory), ...guards, SCHEDULE: '* * * * * *' };
+    const settings = variablesOf(own);
     const daemon = start(['run', '--config', join(folder, 'config.yaml')], settings);
     const copied = (): Record<string, string> =>
       Object.fromEntries([...store.objects].map(([key, bytes]) => [key, bytes.toString('base64')]));
-    const follows = () =>
-      vi.waitFor(async () => expect(copied()).toEqual(await contentsOf(directory)), {
-        timeout: 60_000,
-        interval: 200,
-      });
-    await vi.waitFor(() => expect(manifests).toBeGreaterThanOrEqual(3), { timeout: 60_000 });
+    const follows = () => vi.waitFor(async () => expect(copied()).toEqual(await contentsOf(directory)), WAIT);
+    await vi.waitFor(() => expect(manifests).toBeGreaterThanOrEqual(3), WAIT);
 
     // Without a pause, so that there are states in between, until several copies were made.
     const isCopiedOften = (): boolean => manifests > 6;
@@ -115,18 +106,11 @@ it.skipIf(missing !== '')(
       await sleep(300);
     }
     expect(torn).toEqual([]);
-    const [accounting, sales] = service.repositories;
-    if (accounting === undefined || sales === undefined) throw new Error('no repositories');
-    service.remove(accounting, 'main', 'many/3.xlsx');
-    service.renameRepository(accounting, 'Books');
-    service.removeRepository(sales);
-    await vi.waitFor(
-      async () => expect(await readdir(join(directory, 'mirror'))).toEqual(['Books', 'Quality & more']),
-      {
-        timeout: 60_000,
-        interval: 200,
-      },
-    );
+    service.remove(service.named('Accounting'), 'main', 'many/3.xlsx');
+    service.renameRepository(service.named('Accounting'), 'Books');
+    service.removeRepository(service.named('Sales'));
+    const mirrored = (): Promise<string[]> => readdir(join(directory, 'mirror'));
+    await vi.waitFor(async () => expect(await mirrored()).toEqual(['Books', 'Quality & more']), WAIT);
     await follows();
     expect(torn).toEqual([]);
     expect((await daemon.stop()).exitCode).toBe(0);

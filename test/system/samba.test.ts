@@ -1,4 +1,4 @@
-import { execFile, spawn, spawnSync } from 'node:child_process';
+import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -6,11 +6,10 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
 import { codeBlocks } from '../support/manual-commands.ts';
-import { MirrorHarness } from '../support/mirror-harness.ts';
+import { startMirrored } from '../support/mirror-harness.ts';
 import { MAIN } from '../support/built.ts';
-
+import { hasProgram } from '../support/program.ts';
 import { freePort } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -18,9 +17,7 @@ const execute = promisify(execFile);
 const [SHARE = '', SHARE_OF_LINKS = ''] = codeBlocks('ini', 'samba', 'A Samba share');
 
 const missing =
-  process.getuid?.() === 0
-    ? ['smbd', 'smbclient'].find((program) => spawnSync(program, ['--version']).error !== undefined)
-    : 'root';
+  process.getuid?.() === 0 ? ['smbd', 'smbclient'].find((program) => !hasProgram(program)) : 'root';
 
 /** A share as in the manual, of a directory of the test and for all users, until the running test ends. */
 async function startSamba(share: string, directory: string) {
@@ -86,13 +83,9 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
   ] as const)(
     'gives whole files while all is published, and one state under a lease, with publish: %s',
     async (publish, share, below) => {
-      const service = await FakeService.start();
-      onTestFinished(() => service.close());
       const files = (edit: number) => Object.fromEntries(NAMES.map((name) => [name, contentOf(name, edit)]));
-      const repository = service.addRepository('Accounting', files(0));
-      const mirror = await MirrorHarness.open(service, { PUBLISH: publish });
-      onTestFinished(() => mirror.close());
-      await mirror.pass();
+      const settings = { PUBLISH: publish };
+      const { service, mirror, repository } = await startMirrored('Accounting', files(0), settings);
       const ask = await startSamba(share, mirror.directory);
       const folder = await temporaryFolder();
 
@@ -127,16 +120,8 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
       };
       const end = work.edits + 4;
       while (work.edits < end) await copy();
-      const lease = [
-        process.execPath,
-        MAIN,
-        'lease',
-        'acquire',
-        '--for=1m',
-        '--directory',
-        mirror.directory,
-        '--',
-      ];
+      const options = ['--for=1m', '--directory', mirror.directory, '--'];
+      const lease = [process.execPath, MAIN, 'lease', 'acquire', ...options];
       for (let time = 0; time < 3; time += 1) {
         const before = work.edits;
         expect((await copy(lease)).size).toBe(1);
@@ -146,12 +131,8 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
   );
 
   it('shows names as the manual says, nothing that is private, and lets nobody write', async () => {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
-    service.addRepository('Accounting', { 'plan.xlsx': 'one', 'it is: odd.xlsx': 'odd' });
-    const mirror = await MirrorHarness.open(service, { PUBLISH: 'link' });
-    onTestFinished(() => mirror.close());
-    await mirror.pass();
+    const files = { 'plan.xlsx': 'one', 'it is: odd.xlsx': 'odd' };
+    const { mirror } = await startMirrored('Accounting', files, { PUBLISH: 'link' });
     const ask = await startSamba(SHARE_OF_LINKS, mirror.directory);
     // The service of the tests does not have two such names.
     await writeFile(join(mirror.directory, 'mirror/Accounting/main/PLAN.xlsx'), 'two');

@@ -8,7 +8,7 @@ import { systemCode } from '../../src/lib/errors/disk-errors.ts';
 import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
 import { type FakeRepository, FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
-import { run, type Running, start } from '../support/program.ts';
+import { run, type Running, start, variablesOf } from '../support/program.ts';
 import { say } from '../support/sweep.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -115,7 +115,7 @@ function startReader(books: Books, place: Place): () => Promise<{ reads: number;
 }
 
 function settingsOf({ service }: Books, { directory }: Place, shard: string): Record<string, string> {
-  const settings = {
+  return variablesOf({
     ...service.settingsFor(directory),
     ...(shard === '' ? {} : { SHARD: shard }),
     SCHEDULE: '* * * * * *',
@@ -125,10 +125,7 @@ function settingsOf({ service }: Books, { directory }: Place, shard: string): Re
     DRIFT: 'off',
     GUARD_FILES: 'off',
     READER_GRACE: '20s',
-  };
-  return Object.fromEntries(
-    Object.entries(settings).map(([name, value]) => [`WORKBOOK_MIRROR_${name}`, value]),
-  );
+  });
 }
 
 interface Member {
