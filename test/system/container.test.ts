@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 
 import { type Embedded, startEmbedded } from '../support/embedded.ts';
-import { freePort } from '../support/stores.ts';
+import { freePort, until } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts';
 
@@ -13,8 +13,6 @@ import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts'
 const ARBITRARY_USER = 1_000_770_000;
 
 const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
-
-const WAIT_MS = 30_000;
 
 /** Only the volume is writable; there are no privileges and no `/tmp`. */
 // prettier-ignore
@@ -100,7 +98,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     const options = mirroring(embedded, await volumeFor(5000), '65532:5000');
     const listen = `--env=WORKBOOK_MIRROR_HTTP_LISTEN=0.0.0.0:${port}`;
     await images.podman('run', '--detach', `--name=${name}`, ...LOCKED_IN, ...options, listen, images.image);
-    await until(async () => (await answers(`http://127.0.0.1:${port}/readyz`)) === 200);
+    await until('the readiness', async () => (await answers(`http://127.0.0.1:${port}/readyz`)) === 200);
 
     const check = await healthCheck(images);
     expect((await images.podman('exec', name, ...check)).exitCode).toBe(0);
@@ -113,11 +111,12 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     expect(processes.stdout).not.toMatch(/\) Z /);
 
     await images.podman('kill', '--signal=HUP', name);
-    await until(async () => (await images.podman('logs', name)).stdout.includes('"trigger":"signal"'));
+    const log = async (): Promise<string> => (await images.podman('logs', name)).stdout;
+    await until('the pass', async () => (await log()).includes('"trigger":"signal"'));
     await images.podman('stop', '--time=30', name);
     const { stdout: exitCode } = await images.podman('inspect', '--format={{.State.ExitCode}}', name);
     expect(exitCode.trim()).toBe('0');
-    expect((await images.podman('logs', name)).stdout).toContain('daemon.stopped');
+    expect(await log()).toContain('daemon.stopped');
   });
 
   it('is unhealthy without an answer, and has no check if http.listen is off', async () => {
@@ -138,15 +137,9 @@ async function healthCheck({ podman, image }: Images): Promise<string[]> {
   return command;
 }
 
-async function answers(address: string): Promise<number | null> {
-  try {
-    return (await fetch(address)).status;
-  } catch {
-    return null;
-  }
-}
-
-async function until(holds: () => Promise<boolean>): Promise<void> {
-  for (const end = Date.now() + WAIT_MS; !(await holds()); await sleep(100))
-    if (Date.now() > end) throw new Error('waited in vain');
+function answers(address: string): Promise<number | null> {
+  return fetch(address).then(
+    ({ status }) => status,
+    () => null,
+  );
 }
