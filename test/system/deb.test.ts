@@ -95,13 +95,7 @@ describe.skipIf(noMachine !== undefined)(
     });
 
     const apt = (...args: readonly string[]): string =>
-      machine.demand(
-        'sh',
-        '-c',
-        'DEBIAN_FRONTEND=noninteractive apt-get --yes --quiet "$@" 2>&1',
-        'sh',
-        ...args,
-      );
+      machine.shell(`DEBIAN_FRONTEND=noninteractive apt-get --yes --quiet ${args.join(' ')} 2>&1`);
     const install = (path: string): string => apt('install', `/opt/${basename(path)}`);
     const journal = (unit = UNIT): string => machine.journal(unit);
     const exists = (path: string): boolean => machine.run('test', '-e', path).exitCode === 0;
@@ -142,7 +136,7 @@ describe.skipIf(noMachine !== undefined)(
       const pid = machine.property(UNIT, 'MainPID');
       machine.demand('touch', '/run/stalling');
       machine.demand('workbook-mirror', 'repos', 'create', '--name', 'Later');
-      machine.demand('sh', '-c', UPLOAD);
+      machine.shell(UPLOAD);
       machine.demand('workbook-mirror', 'poll');
       await machine.until('a download', () => journal('proxy').includes('stalling'));
       machine.demand('rm', '/run/stalling');
@@ -182,11 +176,7 @@ describe.skipIf(noMachine !== undefined)(
       machine.demand('mkdir', ...others);
       machine.demand('touch', '/etc/workbook-mirror/eu.yaml');
       expect(machine.demand('debconf-show', UNIT)).toContain('workbook-mirror/delete-mirrors');
-      machine.demand(
-        'sh',
-        '-c',
-        'echo "workbook-mirror workbook-mirror/delete-mirrors boolean true" | debconf-set-selections',
-      );
+      machine.shell(`echo "${UNIT} workbook-mirror/delete-mirrors boolean true" | debconf-set-selections`);
       apt('purge', UNIT);
       expect(exists('/var/lib/workbook-mirror')).toBe(false);
       // One belongs to an instance, the other to another program.

@@ -24,6 +24,8 @@ export interface Machine {
   readonly run: (...argv: readonly string[]) => Outcome;
   /** Runs a command that must succeed. @returns its output */
   readonly demand: (...argv: readonly string[]) => string;
+  /** Runs lines of a shell that must succeed. @returns their output */
+  readonly shell: (lines: string) => string;
   /** Writes a file, and makes its folders. */
   readonly write: (path: string, text: string) => Promise<void>;
   /** Waits for a condition; fails with the journal if it does not come true. */
@@ -145,18 +147,8 @@ async function replaceFile(path: string, text: string): Promise<void> {
 }
 
 function startContainer(root: string, binds: readonly string[]): ChildProcess {
-  const options = [
-    '--quiet',
-    '--directory',
-    root,
-    '--boot',
-    '--register=no',
-    '--keep-unit',
-    '--private-network',
-    '--console=pipe',
-    ...binds,
-    'systemd.unit=basic.target',
-  ];
+  const own = '--quiet --boot --register=no --keep-unit --private-network --console=pipe'.split(' ');
+  const options = [...own, '--directory', root, ...binds, 'systemd.unit=basic.target'];
   return spawn('systemd-nspawn', options, { stdio: 'ignore' });
 }
 
@@ -195,6 +187,7 @@ function machineOf(root: string, container: ChildProcess, close: () => Promise<v
   return {
     run,
     demand,
+    shell: (lines) => demand('sh', '-ec', lines),
     until,
     journal,
     serve: async (unit, { key, token }, port = 9400) => {

@@ -31,11 +31,10 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
   beforeAll(async () => {
     machine = await bootMachine();
     const [, user = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
-    machine.demand('sh', '-ec', user);
-    machine.demand('sh', '-ec', WHERE);
+    for (const lines of [user, WHERE]) machine.shell(lines);
     await machine.write('/etc/workbook-mirror/restic-password', 'a password of the tests');
-    machine.demand('sh', '-ec', PLACE);
-    machine.demand('sh', '-ec', TELL.replace('https://alarm.example.com', 'http://127.0.0.1:9300'));
+    machine.shell(PLACE);
+    machine.shell(TELL.replace('https://alarm.example.com', 'http://127.0.0.1:9300'));
     await machine.write(
       '/etc/systemd/system/mail-to-root@.service',
       '[Service]\nType=oneshot\nExecStart=/bin/echo "told of %i"\n',
@@ -53,24 +52,12 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     await machine.serve('embedded', { key: 'key', token: 't' });
     const settings = 'service:\n  baseUrl: http://127.0.0.1:9400/api\n  apiKey: key\n  apiToken: t\n';
     await machine.write('/etc/workbook-mirror/config.yaml', `${settings}directory: ${DIRECTORY}\n`);
-    machine.demand(
-      'install',
-      '--directory',
-      '--owner=workbook-mirror',
-      '--group=workbook-mirror',
-      '--mode=750',
-      DIRECTORY,
-    );
-    machine.demand('runuser', '-u', 'workbook-mirror', '--', 'workbook-mirror', 'sync');
+    machine.shell(`install --directory --owner=workbook-mirror --group=workbook-mirror --mode=750 ${DIRECTORY}
+      runuser -u workbook-mirror -- workbook-mirror sync`);
   };
   const restic = (command: string): string =>
-    machine.demand(
-      'env',
-      'RESTIC_PASSWORD_FILE=/etc/workbook-mirror/restic-password',
-      'sh',
-      '-ec',
-      command.startsWith('workbook-mirror') ? command : `restic -r /srv/backup/restic ${command}`,
-    );
+    machine.shell(`export RESTIC_PASSWORD_FILE=/etc/workbook-mirror/restic-password
+      ${command.startsWith('workbook-mirror') ? command : `restic -r /srv/backup/restic ${command}`}`);
   /** Runs the test. @returns its result, and its output line by line */
   const runTest = (): string => {
     const since = machine.demand('date', '+%s.%N').trim();
@@ -135,7 +122,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
       .demand('find', `${DIRECTORY}/mirror`, '-name', '*.xlsx', '-links', '1')
       .split('\n');
     machine.demand('cp', '-a', file, '/var/lib/kept');
-    machine.demand('sh', '-ec', `printf x | dd of='${file}' conv=notrunc status=none`);
+    machine.shell(`printf x | dd of='${file}' conv=notrunc status=none`);
     machine.demand('touch', '-r', '/var/lib/kept', file);
     restic(RESTIC.replace('--ignore-ctime', '--force'));
     expect(runTest()).toMatch(/^exit-code\n/);
@@ -157,11 +144,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     expect(runTest()).toMatch(/^success\n/);
     const packs = machine.demand('find', '/srv/backup/restic/data', '-type', 'f', '-size', '+1k').trim();
     for (const pack of packs.split('\n'))
-      machine.demand(
-        'sh',
-        '-ec',
-        `chmod u+w ${pack}; printf xxxx | dd of=${pack} bs=1 seek=64 conv=notrunc status=none`,
-      );
+      machine.shell(`chmod u+w ${pack}; printf xxxx | dd of=${pack} bs=1 seek=64 conv=notrunc status=none`);
     expect(runTest()).toMatch(/^exit-code\n/);
   });
 });

@@ -21,24 +21,13 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
 
   beforeAll(async () => {
     machine = await bootMachine();
-    machine.demand('sh', '-ec', INSTALL);
-    machine.demand('sh', '-ec', TEMPLATES);
-    // A person would type them; here, the files are written below.
-    machine.demand('sh', '-ec', SECRETS);
-    machine.demand('sh', '-ec', SETTINGS);
+    // A person would type the secrets; here, their files are written below.
+    for (const lines of [INSTALL, TEMPLATES, SECRETS, SETTINGS]) machine.shell(lines);
     for (const [name, port] of PORTS) {
-      for (const kind of ['key', 'token'])
-        await machine.write(
-          `/etc/credstore/workbook-mirror@${name}.service-api-${kind}`,
-          `${kind}-of-${name}`,
-        );
+      for (const kind of ['key', 'token']) await machine.write(secretOf(name, kind), `${kind}-of-${name}`);
       await machine.serve(`embedded-${name}`, { key: `key-of-${name}`, token: `token-of-${name}` }, port);
-      machine.demand(
-        'sed',
-        '-i',
-        `s#https://${name}.workbooks.example.com#http://127.0.0.1:${port}#`,
-        settingsOf(name),
-      );
+      const address = `s#https://${name}.workbooks.example.com#http://127.0.0.1:${port}#`;
+      machine.shell(`sed -i '${address}' ${settingsOf(name)}`);
     }
     machine.demand('useradd', '--groups', 'workbook-mirror', 'reader');
     machine.demand('sh', '-c', CHECK);
@@ -51,6 +40,8 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
   });
 
   const settingsOf = (name: string): string => `/etc/workbook-mirror/${name}.yaml`;
+  const secretOf = (name: string, kind = 'key'): string =>
+    `/etc/credstore/workbook-mirror@${name}.service-api-${kind}`;
   const unitOf = (name: string): string => `workbook-mirror@${name}.service`;
   const directoryOf = (name: string): string => `/var/lib/workbook-mirror-${name}`;
   const isMirrored = (name: string): boolean =>
@@ -101,10 +92,8 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
       '/etc/systemd/system/workbook-mirror@eu.service.d/group.conf',
       '[Service]\nGroup=mirror-eu\n',
     );
-    machine.demand('systemctl', 'daemon-reload');
-    machine.demand('systemctl', 'stop', unitOf('eu'));
-    machine.demand('rm', '-r', directoryOf('eu'));
-    machine.demand('systemctl', 'start', unitOf('eu'));
+    machine.shell(`systemctl daemon-reload; systemctl stop ${unitOf('eu')}
+      rm -r ${directoryOf('eu')}; systemctl start ${unitOf('eu')}`);
     await machine.until('the mirror', () => isMirrored('eu'));
     expect(read(workbooksOf('eu')[0])).not.toBe(0);
     expect(read(workbooksOf('us')[0])).toBe(0);
@@ -134,44 +123,24 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     const unit = machine.demand('systemd-escape', '--template=workbook-mirror@.service', 'Nord & Süd').trim();
     const [, name = ''] = /@(.*)\.service$/.exec(unit) ?? [];
     const settings = machine.demand('cat', settingsOf('us'));
-    await machine.write(
-      settingsOf(name),
-      settings.replace(directoryOf('us'), directoryOf(name)).replace('9482', '9483'),
-    );
-    machine.demand(
-      'cp',
-      '-a',
-      '/etc/credstore/workbook-mirror@us.service-api-key',
-      `/etc/credstore/workbook-mirror@${name}.service-api-key`,
-    );
+    const moved = settings.replace(directoryOf('us'), directoryOf(name)).replace('9482', '9483');
+    await machine.write(settingsOf(name), moved);
+    machine.demand('cp', '-a', secretOf('us'), secretOf(name));
     machine.demand('systemctl', 'start', unit);
     await machine.until('its mirror', () => isMirrored(name));
     machine.demand('systemctl', 'stop', unit);
   });
 
   it('can be made from the single daemon, with all its data', async () => {
-    machine.demand(
-      'cp',
-      '-a',
-      '/etc/credstore/workbook-mirror@us.service-api-key',
-      '/etc/credstore/workbook-mirror.service-api-key',
-    );
+    const [key, single] = ['/etc/credstore/workbook-mirror.service-api-key', '/var/lib/workbook-mirror'];
+    machine.demand('cp', '-a', secretOf('us'), key);
     const settings = machine.demand('cat', settingsOf('us')).replace('9482', '9484');
-    await machine.write(
-      settingsOf('config'),
-      settings.replace(directoryOf('us'), '/var/lib/workbook-mirror'),
-    );
+    await machine.write(settingsOf('config'), settings.replace(directoryOf('us'), single));
     machine.demand('systemctl', 'enable', '--now', 'workbook-mirror');
     await mirrored('config');
-    machine.demand('systemctl', 'disable', '--now', 'workbook-mirror');
-    machine.demand('mv', '/var/lib/workbook-mirror', directoryOf('one'));
-    machine.demand('mv', settingsOf('config'), settingsOf('one'));
-    machine.demand('sed', '-i', `s#/var/lib/workbook-mirror#${directoryOf('one')}#`, settingsOf('one'));
-    machine.demand(
-      'mv',
-      '/etc/credstore/workbook-mirror.service-api-key',
-      '/etc/credstore/workbook-mirror@one.service-api-key',
-    );
+    machine.shell(`systemctl disable --now workbook-mirror; mv ${single} ${directoryOf('one')}
+      mv ${settingsOf('config')} ${settingsOf('one')}; mv ${key} ${secretOf('one')}
+      sed -i 's#${single}#${directoryOf('one')}#' ${settingsOf('one')}`);
     machine.demand('systemctl', 'enable', '--now', unitOf('one'));
     await mirrored('one');
     const journal = (): string => machine.demand('journalctl', '--unit', unitOf('one'), '--output=cat');

@@ -30,13 +30,11 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
 
   beforeAll(async () => {
     machine = await bootMachine();
-    machine.demand('sh', '-ec', INSTALL);
+    machine.shell(INSTALL);
     await machine.write('/etc/workbook-mirror/config.yaml', SETTINGS);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-key`, KEY);
     await machine.write(`/etc/credstore/workbook-mirror.service-api-token`, TOKEN);
-    machine.demand('chmod', '-R', 'go=', '/etc/credstore');
-    machine.demand('useradd', '--groups', UNIT, 'reader');
-    machine.demand('useradd', 'stranger');
+    machine.shell(`chmod -R go= /etc/credstore; useradd --groups ${UNIT} reader; useradd stranger`);
     await machine.serve('embedded', { key: KEY, token: TOKEN });
     machine.demand('systemctl', 'start', UNIT);
   });
@@ -64,6 +62,9 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     machine.run('systemctl', 'reset-failed', UNIT);
     machine.demand('systemctl', 'restart', UNIT);
   };
+
+  const restarted = (): Promise<void> =>
+    machine.until('the restart', () => state()['NRestarts'] === '1' && state()['ActiveState'] === 'active');
 
   const mirrored = (): string => machine.run('find', MIRROR, '-type', 'f', '-name', '*.xlsx').stdout;
 
@@ -135,13 +136,13 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   });
 
   it('has its settings checked by the line of the manual', () => {
-    expect(machine.demand('sh', '-c', CHECK)).toMatch(/^ok +settings +good /m);
+    expect(machine.shell(CHECK)).toMatch(/^ok +settings +good /m);
   });
 
   it('lets a user of the group take a lease once the group may write there', () => {
     const lease = 'runuser -u reader -- workbook-mirror lease acquire --for=1m -- true'.split(' ');
     expect(machine.run(...lease).exitCode).not.toBe(0);
-    machine.demand('sh', '-c', leaseOfTheManual());
+    machine.shell(leaseOfTheManual());
     const { exitCode, stderr } = machine.run(...lease);
     expect(exitCode, stderr).toBe(0);
   });
@@ -164,10 +165,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await restartWith('RestartSec=100ms');
     const { MainPID: before = '' } = state();
     machine.demand('kill', '-KILL', before);
-    await machine.until(
-      'the restart',
-      () => state()['NRestarts'] === '1' && state()['ActiveState'] === 'active',
-    );
+    await restarted();
     expect(state()['MainPID']).not.toBe(before);
   });
 
@@ -175,10 +173,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await restartWith('RestartSec=100ms', 'WatchdogSec=2s', 'TimeoutAbortSec=2s');
     const { MainPID: before = '' } = state();
     machine.demand('kill', '-STOP', before);
-    await machine.until(
-      'the restart',
-      () => state()['NRestarts'] === '1' && state()['ActiveState'] === 'active',
-    );
+    await restarted();
     expect(journal(UNIT, '--boot')).toContain('Watchdog timeout');
     expect(state()['MainPID']).not.toBe(before);
   });
@@ -207,9 +202,8 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     await restartWith(...dropIn.split('\n').filter((line) => /^\w+=/.test(line)));
     await machine.until('a whole pass', () => journal(UNIT, `--since=@${began}`).includes('pass.finished'));
     expect(machine.demand('readlink', '/var/lib/workbook-mirror').trim()).toBe('private/workbook-mirror');
-    machine.demand('systemctl', 'stop', UNIT);
-    machine.demand('rm', '-r', '/var/lib/workbook-mirror', '/var/lib/private/workbook-mirror');
-    machine.demand('mv', '/var/lib/kept', '/var/lib/workbook-mirror');
+    machine.shell(`systemctl stop ${UNIT}; rm -r /var/lib/workbook-mirror /var/lib/private/workbook-mirror
+      mv /var/lib/kept /var/lib/workbook-mirror`);
   });
 
   it('ends cleanly during a pull', async () => {
