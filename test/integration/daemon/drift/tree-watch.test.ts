@@ -34,6 +34,8 @@ interface Watched {
   readonly hinted: (path: string) => Promise<void>;
   /** Waits until nothing more comes, and forgets all hints. */
   readonly calm: () => Promise<void>;
+  /** Expects no hint for a while. */
+  readonly silent: () => Promise<void>;
   readonly hints: Set<string>;
 }
 
@@ -51,6 +53,10 @@ async function watched(): Promise<Watched> {
       const isHinted = (): boolean => [...hints].some((each) => `${each}/`.startsWith(`${path}/`));
       await vi.waitFor(() => expect(isHinted(), [...hints].join(' ')).toBe(true), { timeout: 60_000 });
       hints.clear();
+    },
+    silent: async () => {
+      await pause(200);
+      expect([...hints]).toStrictEqual([]);
     },
     calm: async () => {
       for (let before = -1; before !== hints.size; await pause(150)) before = hints.size;
@@ -112,10 +118,9 @@ describe('the watch on published trees', () => {
   });
 
   it('says nothing while trees are only read', async () => {
-    const { root, hints } = await watched();
+    const { root, silent } = await watched();
     await readdir(root, { recursive: true });
-    await pause(300);
-    expect([...hints]).toStrictEqual([]);
+    await silent();
   });
 
   it('hints at every folder that appears, as files may be in it before it can be watched', async () => {
@@ -130,7 +135,7 @@ describe('the watch on published trees', () => {
   });
 
   it('follows the tree after each exchange', async () => {
-    const { root, hinted, calm, hints } = await watched();
+    const { root, hinted, calm, silent } = await watched();
     const { exchange } = bindNativeCalls();
     const staged = join(root, '../staged');
     const tree = join(root, 'Accounting/main');
@@ -146,8 +151,7 @@ describe('the watch on published trees', () => {
       await hinted(`Accounting/main/deep/round ${round}`);
       await calm();
       await overwriteByte(join(staged, 'deep/er/c~'));
-      await pause(200);
-      expect([...hints]).toStrictEqual([]);
+      await silent();
     }
   });
 
@@ -168,10 +172,9 @@ describe('the watch on published trees', () => {
   });
 
   it('ignores other files of the directory, and watches a folder that appears there or is replaced', async () => {
-    const { root, hinted, calm, hints } = await watched();
+    const { root, hinted, calm, silent } = await watched();
     await plant(join(root, '../other/main'));
-    await pause(200);
-    expect([...hints]).toStrictEqual([]);
+    await silent();
     for (let round = 0; round < 2; round += 1) {
       await rename(root, join(root, `../before ${round}`));
       await plant(join(root, 'Planning/main'));
@@ -181,18 +184,16 @@ describe('the watch on published trees', () => {
       await hinted('Planning/main/deep/er/c~');
     }
     await overwriteByte(join(root, '../before 0/Accounting/main/a.xlsx'));
-    await pause(200);
-    expect([...hints]).toStrictEqual([]);
+    await silent();
   });
 
   it('does not follow a link to a folder', async () => {
-    const { root, calm, hints } = await watched();
+    const { root, calm, silent } = await watched();
     await plant(join(root, '../other'));
     await symlink('../../other', join(root, 'Accounting/link'));
     await calm();
     await overwriteByte(join(root, '../other/a.xlsx'));
-    await pause(200);
-    expect([...hints]).toStrictEqual([]);
+    await silent();
   });
 
   it('reports nothing after it was closed', async () => {

@@ -67,6 +67,12 @@ class Stand {
     return text.split('\n').filter((line) => line !== '');
   }
 
+  /** Looks at all trees, as after a pass. @returns how many runs are left to do */
+  look(): Promise<number> {
+    this.queue.lookAtAll();
+    return this.queue.settled();
+  }
+
   failures(): string[] {
     return this.events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : []));
   }
@@ -110,11 +116,9 @@ describe('the command after publishing', () => {
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(0);
     stand.publish('A/main', 2, 'b');
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
     await stand.restart();
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
     expect(await stand.ran()).toEqual([
       `published A/main known ${added('a')}`,
       `published A/main known ${changed('b')}`,
@@ -156,12 +160,10 @@ describe('the command after publishing', () => {
   it('runs at the next start for changes before a crash, without a list of files', async () => {
     const stand = await Stand.start(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
-    stand.queue.lookAtAll();
-    await stand.queue.settled();
+    await stand.look();
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 2 });
     await stand.restart();
-    stand.queue.lookAtAll();
-    await stand.queue.settled();
+    await stand.look();
     expect(await stand.ran()).toEqual(['published A/main unknown ', 'published A/main unknown ']);
   });
 
@@ -169,13 +171,11 @@ describe('the command after publishing', () => {
     const stand = await Stand.start(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
     stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
     stand.trees.set('Gone/main', { id: 'b', publishedAtMs: 1 });
-    stand.queue.lookAtAll();
-    await stand.queue.settled();
+    await stand.look();
     stand.trees.clear();
     stand.trees.set('New/main', { id: 'a', publishedAtMs: 1 });
     await stand.restart();
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
     expect((await stand.ran()).slice(4)).toEqual([
       'moved New/main known ',
       'from Old/main',
@@ -196,8 +196,7 @@ describe('the command after publishing', () => {
     expect(await stand.ran()).toEqual(['published B/main known ']);
     stand.script = LOG;
     await stand.restart();
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
@@ -222,8 +221,7 @@ describe('the command after publishing', () => {
     expect(await stand.queue.settled()).toBe(1);
     expect(await stand.ran()).toEqual([`published B/main known ${added('b')}`]);
     stand.isStateThere = true;
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
@@ -231,12 +229,10 @@ describe('the command after publishing', () => {
     const stand = await Stand.start(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
     stand.isDiskThere = false;
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(1);
+    expect(await stand.look()).toBe(1);
     expect(stand.failures()).toEqual(['The disk is away.']);
     stand.isDiskThere = true;
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
   });
 
   it('drops due runs when the settings no longer have a command', async () => {
@@ -244,7 +240,6 @@ describe('the command after publishing', () => {
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(1);
     stand.script = '';
-    stand.queue.lookAtAll();
-    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.look()).toBe(0);
   });
 });
