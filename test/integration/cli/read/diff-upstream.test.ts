@@ -9,7 +9,12 @@ import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { type FakeService } from '../../../support/fake-service.ts';
 import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
 import { runHere } from '../../../support/in-process.ts';
-import { type HarnessSettings, MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import {
+  type HarnessSettings,
+  MirrorHarness,
+  startMirrored,
+  startPair,
+} from '../../../support/mirror-harness.ts';
 import { mirrorSettings } from '../../../support/settings.ts';
 import { stampsOf } from '../../../support/stamps.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
@@ -62,12 +67,8 @@ describe('diff --upstream', () => {
   ] as const)(
     'says what the next pass would publish, and changes nothing (publish: %s, entity tags: %s)',
     async (publish, etag) => {
-      const { service, mirror } = await startPair(
-        { etag },
-        { HISTORY_REPLACED: 'forever', PUBLISH: publish },
-      );
-      const repository = service.addRepository('Accounting', FILES);
-      await mirror.pass();
+      const kept = { HISTORY_REPLACED: 'forever', PUBLISH: publish };
+      const { service, mirror, repository } = await startMirrored('Accounting', FILES, kept, { etag });
       const temporary = await ownTemporaryFolder();
       const settings = settingsFor(service, mirror);
       const same = await diffUpstream(settings, 'Accounting/main');
@@ -92,9 +93,7 @@ describe('diff --upstream', () => {
   );
 
   it('downloads nothing if the lists show nothing new, and only new versions if these are enough', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', FILES);
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', FILES);
     const settings = settingsFor(service, mirror);
     service.takeRequests();
     await diffUpstream(settings, 'Accounting/main');
@@ -138,16 +137,12 @@ describe('diff --upstream', () => {
   });
 
   it('ends with 3 if the service is unreachable or refuses the key, and with 2 if its contents are refused', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Accounting', FILES);
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Accounting', FILES);
     const temporary = await ownTemporaryFolder();
     const run = (settings: HarnessSettings): ReturnType<typeof runHere> =>
       runHere(['diff', 'Accounting/main', '--upstream'], settings);
-    expect(
-      (await run(variables(service, mirror, { SERVICE_BASE_URL: 'http://127.0.0.1:1/api' }))).exitCode,
-    ).toBe(3);
-    expect((await run(variables(service, mirror, { SERVICE_API_KEY: 'wrong' }))).exitCode).toBe(3);
+    for (const wrong of [{ SERVICE_BASE_URL: 'http://127.0.0.1:1/api' }, { SERVICE_API_KEY: 'wrong' }])
+      expect((await run(variables(service, mirror, wrong))).exitCode).toBe(3);
     expect((await run({ DIRECTORY: mirror.directory })).exitCode).toBe(2);
     expect((await runHere(['diff', 'A/main', '--upstream', '--at', '2026-01-01'])).exitCode).toBe(2);
 
@@ -202,12 +197,8 @@ describe('plan --files', () => {
 
     const json = await runHere(['plan', '--files', '--json'], settings);
     const actions = JSON.parse(json.stdout) as { target: string; changes: unknown }[];
-    const changes = Object.fromEntries(actions.map((each) => [each.target, each.changes]));
-    expect(changes['K1/main']).toEqual({ differences: [], isComplete: true });
-    expect(changes['Other/main']).toEqual({ differences: [], isComplete: false });
-    expect(changes['Accounting/main']).toMatchObject({
-      differences: [{ change: 'changed', path: 'a.xlsx' }],
-    });
+    const changes = actions.find(({ target }) => target === 'Accounting/main')?.changes;
+    expect(changes).toMatchObject({ differences: [{ change: 'changed', path: 'a.xlsx' }], isComplete: true });
     const plain = await runHere(['plan', '--json'], settings);
     expect(plain.stdout).not.toContain('changes');
   });

@@ -1,7 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import {
-  appendFile,
   chmod,
   cp,
   lstat,
@@ -123,11 +122,6 @@ const DAMAGES: readonly Damage[] = [
     make: (tree) => alterUnseen(join(tree, 'deep/c.txt')),
     facts: [],
     bytes: [{ path: 'deep/c.txt', kind: 'modified', what: ['bytes'] }],
-  },
-  {
-    name: 'size',
-    make: (tree) => appendFile(join(tree, 'a.xlsx'), '!'),
-    facts: [{ path: 'a.xlsx', kind: 'modified', what: ['size', 'mtime'] }],
   },
   {
     name: 'a link to the same bytes in place of a file',
