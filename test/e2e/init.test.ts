@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
+import { runHere } from '../support/in-process.ts';
 import { canMount, startService } from '../support/mounts.ts';
 import { hasProgram, run } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -94,27 +95,20 @@ describe('init --yes', () => {
     const { service, folder, config } = await prepare();
     const keyFile = join(folder, 'my-key');
     await writeFile(keyFile, API_KEY);
-    const flags = [
-      '--yes',
-      '--config',
-      config,
-      '--directory',
-      join(folder, 'm'),
-      '--service-api-key-file',
-      keyFile,
-    ];
-    const missing = await run(['init', ...flags]);
+    const flags = ['--yes', '--config', config, '--directory', join(folder, 'm')];
+    flags.push('--service-api-key-file', keyFile);
+    const missing = await runHere(['init', ...flags]);
     expect(missing).toMatchObject({ exitCode: 2, stdout: '' });
     expect(missing.stderr).toContain('--service-base-url');
     flags.push('--service-base-url', service.origin);
-    const made = await run(['init', ...flags]);
+    const made = await runHere(['init', ...flags]);
     expect(made.exitCode, made.stderr).toBe(0);
     expect(await readFile(config, 'utf8')).toContain(`apiKeyFile: ${keyFile} #`);
     expect(existsSync(join(folder, 'settings/config.api-key'))).toBe(false);
-    const again = await run(['init', ...flags]);
+    const again = await runHere(['init', ...flags]);
     expect(again).toMatchObject({ exitCode: 2, stdout: '' });
     expect(again.stderr).toContain('config.yaml is there already');
-    expect(await run(['init'])).toMatchObject({ exitCode: 2, stdout: '' });
+    expect(await runHere(['init'])).toMatchObject({ exitCode: 2, stdout: '' });
   });
 
   it('finds an installation that only knows /repositories, as config check --online does', async () => {
@@ -124,10 +118,18 @@ describe('init --yes', () => {
     await writeFile(join(folder, 'token'), API_TOKEN, { mode: 0o600 });
     const flags = ['--service-base-url', service.origin, '--service-api-key-file', join(folder, 'key')];
     flags.push('--service-api-token-file', join(folder, 'token'));
-    const made = await run(['init', '--yes', '--config', config, '--directory', join(folder, 'm'), ...flags]);
+    const made = await runHere([
+      'init',
+      '--yes',
+      '--config',
+      config,
+      '--directory',
+      join(folder, 'm'),
+      ...flags,
+    ]);
     expect(made, made.stderr).toMatchObject({ exitCode: 0 });
     expect(made.stderr.match(/\d+ (?:repositor|workbook)/g)).toEqual(['1 repositor', '3 workbook']);
-    const checked = await run(['config', 'check', '--online', '--config', config]);
+    const checked = await runHere(['config', 'check', '--online', '--config', config]);
     expect(checked, checked.stdout).toMatchObject({ exitCode: 0 });
   });
 

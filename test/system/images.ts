@@ -1,8 +1,10 @@
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { copyFile, cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+
+import { hasProgram } from '../support/program.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -37,9 +39,7 @@ export interface Images {
 export function whyNoImages(): string | undefined {
   if (process.platform !== 'linux' || process.getuid?.() !== 0)
     return 'building an image here needs root on Linux';
-  const missing = ['buildah', 'podman', 'runc', 'debootstrap', 'npm'].filter(
-    (name) => spawnSync('sh', ['-c', `command -v ${name}`]).status !== 0,
-  );
+  const missing = ['buildah', 'podman', 'runc', 'debootstrap', 'npm'].filter((name) => !hasProgram(name));
   return missing.length === 0 ? undefined : `building an image needs ${missing.join(', ')}`;
 }
 

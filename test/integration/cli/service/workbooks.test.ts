@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { MirroredRow } from '../../../../src/cli/service/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
-import { API_KEY, API_TOKEN, type FakeService } from '../../../support/fake-service.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -40,11 +40,8 @@ describe('the list of workbooks without the service', () => {
     'has the rows of the service, as far as the mirror knows them (%s)',
     async (publish) => {
       const { service, mirror } = await mirrored({ PUBLISH: publish });
-      const online = await runHere(['workbooks', 'list', '--json'], {
-        SERVICE_BASE_URL: service.baseUrl,
-        SERVICE_API_KEY: API_KEY,
-        SERVICE_API_TOKEN: API_TOKEN,
-      });
+      const settings = service.settingsFor(mirror.directory);
+      const online = await runHere(['workbooks', 'list', '--json'], settings);
       await service.close();
       const offline = await search(mirror.directory, '--json');
       expect(offline).toMatchObject({ exitCode: 0, stderr: '' });
@@ -114,27 +111,17 @@ describe('the list of workbooks without the service', () => {
     expect(nothing).toMatchObject({ exitCode: 1, stdout: '[]\n' });
     expect(nothing.stderr).toContain('Nothing is mirrored in');
     expect((await search(join(folder, 'no'))).exitCode).toBe(2);
-    for (const flags of [
-      ['--name', ''],
-      ['--since', 'x'],
-      ['--status', 'failure'],
-    ])
-      expect((await search(folder, ...flags)).exitCode).toBe(2);
+    for (const [flag, value] of Object.entries({ '--name': '', '--since': 'x', '--status': 'failure' }))
+      expect((await search(folder, flag, value)).exitCode).toBe(2);
   });
 });
 
 describe('the list of workbooks of the service', () => {
   it('is filtered in the same way', async () => {
-    const { service } = await mirrored();
-    const settings = {
-      SERVICE_BASE_URL: service.baseUrl,
-      SERVICE_API_KEY: API_KEY,
-      SERVICE_API_TOKEN: API_TOKEN,
-    };
-    const list = await runHere(
-      ['workbooks', 'list', '--name', '*.xlsx', '--branch', 'main', '--json'],
-      settings,
-    );
+    const { service, mirror } = await mirrored();
+    const settings = service.settingsFor(mirror.directory);
+    const flags = ['--name', '*.xlsx', '--branch', 'main', '--json'];
+    const list = await runHere(['workbooks', 'list', ...flags], settings);
     const rows = JSON.parse(list.stdout) as WorkbookRow[];
     expect(rows.map(({ path }) => path).sort()).toEqual(['Plan 2026.xlsx', 'Q1/Bücher.xlsx', 'plan.xlsx']);
     const none = await runHere(['workbooks', 'list', '--author', 'nobody'], settings);

@@ -72,7 +72,6 @@ describe('the choice of targets', () => {
   it.each([
     ['BROKE off', 1],
     ['main', 4],
-    ['zoo', 1],
     ['contents.interrupted', 1],
     ['held', 1],
     ['B9 main', 1],
