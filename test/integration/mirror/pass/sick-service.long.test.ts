@@ -1,16 +1,20 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { gzipSync } from 'node:zlib';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { exitCodeOf, MirrorError } from '../../../../src/lib/errors/errors.ts';
 import {
+  API_KEY,
+  API_TOKEN,
   type Fault,
   type FakeKnobs,
+  FakeService,
   type OtherOrigin,
   startOtherOrigin,
 } from '../../../support/fake-service.ts';
-import type { HarnessSettings } from '../../../support/mirror-harness.ts';
-import { type Endpoint, SickPair } from '../../../support/sick-service.ts';
-import { type AttackPoint, sweep } from '../../../support/sweep.ts';
+import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
+import { type Attacked, type AttackPoint, sweep } from '../../../support/sweep.ts';
 
 const LANES = 2;
 
@@ -22,6 +26,197 @@ const [SAMPLE, CUT_SAMPLE] = [120, 60];
 
 /** An answer may vary by some bytes from round to round: compressed texts do. */
 const SPARE_BYTES = 4;
+
+/** The sick answer. */
+type Endpoint = 'repos' | 'workbooks' | 'second-page' | 'contents' | 'exists';
+
+/** A failure until the next version. */
+const QUARANTINES: ReadonlySet<string> = new Set(['archive.refused', 'contents.too_large']);
+
+/** The result of a sick pass. */
+interface SickPass {
+  readonly exitCode: number;
+  readonly codes: readonly string[];
+}
+
+/** A mirror of a service that is repeatedly made sick, each time with new changes. */
+class SickPair {
+  readonly service: FakeService;
+  readonly mirror: MirrorHarness;
+  private readonly concerned: { readonly id: string };
+  private round = 0;
+
+  private constructor(service: FakeService, mirror: MirrorHarness, concerned: { readonly id: string }) {
+    this.service = service;
+    this.mirror = mirror;
+    this.concerned = concerned;
+  }
+
+  static async open(knobs: Partial<FakeKnobs>, settings: HarnessSettings): Promise<SickPair> {
+    const service = await FakeService.start({ pageSize: 2, ...knobs });
+    // Numbers of equal length, so that all answers have the same length.
+    service.sequence = 100_000;
+    const concerned = service.addRepository('Accounting', { 'folder/plan.xlsx': '', 'folder/notes.txt': '' });
+    const other = service.addRepository('host/org/plan.git', { 'a.xlsx': '', 'b.xlsx': '' });
+    service.fork(other, 'main', 'feature/x');
+    const mirror = await MirrorHarness.open(service, settings);
+    const pair = new SickPair(service, mirror, concerned);
+    pair.edit();
+    await mirror.pass();
+    return pair;
+  }
+
+  async close(): Promise<void> {
+    await this.mirror.close();
+    await this.service.close();
+  }
+
+  /** The length of the body of an answer, in bytes. */
+  async lengthOf(endpoint: Exclude<Endpoint, 'exists'>): Promise<number> {
+    const { service } = this;
+    const path = {
+      repos: '/repos',
+      workbooks: '/v1/workbooks',
+      'second-page': '/v1/workbooks?page=2',
+      contents: `/repos/${this.concerned.id}/contents?branch=main`,
+    }[endpoint];
+    const headers = path.startsWith('/v1/') ? { authorization: API_TOKEN } : { 'x-api-key': API_KEY };
+    const answer = await fetch(service.baseUrl + path, { headers });
+    const { byteLength } = await answer.arrayBuffer();
+    service.takeRequests();
+    return byteLength;
+  }
+
+  /** Makes a sick and a healthy pass. @returns the violations */
+  async attack(endpoint: Endpoint, fault: Fault): Promise<Attacked> {
+    const { service } = this;
+    const before = await this.snapshot();
+    this.edit();
+    let isReached = false;
+    service.fault = (path) => {
+      if (!this.isAt(path, endpoint)) return null;
+      isReached = true;
+      return fault;
+    };
+    const pass = await this.sickPass();
+    service.fault = null;
+    const violations = [...(await this.faultsOf(before, endpoint, pass)), ...this.leaks()];
+    if (pass.codes.some((code) => QUARANTINES.has(code))) this.edit();
+    violations.push(...(await this.healthyPass()), ...this.leaks());
+    if (violations.length > 0) violations.push(`it had come to ${pass.exitCode} ${pass.codes.join(' ')}`);
+    return { isReached, violations };
+  }
+
+  private isAt(path: string, endpoint: Endpoint): boolean {
+    const [before = '', inner] = path.split('/contents');
+    const isConcerned = before.endsWith(`/${this.concerned.id}`) || before.endsWith('/Accounting');
+    switch (endpoint) {
+      case 'repos':
+        return path.endsWith('/repos');
+      case 'workbooks':
+        return path.endsWith('/workbooks');
+      case 'second-page':
+        return path.includes('/workbooks?page=2');
+      case 'contents':
+        return isConcerned && inner?.startsWith('?') === true;
+      case 'exists':
+        return isConcerned && inner?.startsWith('/') === true;
+    }
+  }
+
+  /** Gives all files new bytes of the same length. */
+  private edit(): void {
+    this.round += 1;
+    const text = `round ${String(this.round).padStart(6, '0')}`;
+    for (const repository of this.service.repositories) {
+      for (const [branch, { files }] of repository.branches) {
+        for (const path of files.keys()) this.service.write(repository, branch, path, `${path} ${text}`);
+      }
+    }
+  }
+
+  private async sickPass(): Promise<SickPass> {
+    try {
+      const { exitCode, results } = await this.mirror.pass();
+      const codes = results.flatMap(({ outcome }) => (outcome.kind === 'failed' ? [outcome.error.code] : []));
+      return { exitCode, codes };
+    } catch (error) {
+      const code = error instanceof MirrorError ? error.code : String(error);
+      return { exitCode: exitCodeOf(error), codes: [code] };
+    }
+  }
+
+  private async healthyPass(): Promise<string[]> {
+    try {
+      const { exitCode } = await this.mirror.pass();
+      await this.mirror.expectExact();
+      return exitCode === 0 ? [] : [`the healthy pass came to ${exitCode}`];
+    } catch (error) {
+      // A connection of the sick answer may still be closing.
+      await sleep(50);
+      const again: unknown = await this.mirror.pass().catch((reason: unknown) => reason);
+      return [`the healthy pass failed: ${String(error)}; the one after it: ${String(again)}`];
+    }
+  }
+
+  private async faultsOf(
+    before: ReadonlyMap<string, string>,
+    endpoint: Endpoint,
+    pass: SickPass,
+  ): Promise<string[]> {
+    const { mirror, service } = this;
+    const after = await this.snapshot();
+    const faults: string[] = [];
+    if (pass.exitCode === 70) faults.push('a defect');
+    const isExact = await mirror.expectExact().then(
+      () => true,
+      () => false,
+    );
+    if (pass.exitCode === 0 && !isExact) faults.push('the pass came to 0, but the mirror is not exact');
+    const isList = endpoint !== 'contents' && endpoint !== 'exists';
+    const mustStay = isList && pass.exitCode === 3;
+    const expected = service.expectedTrees();
+    for (const [target, old] of before) {
+      const now = after.get(target);
+      if (now === old) continue;
+      if (mustStay) faults.push(`${target} changed although the list was not read`);
+      else if (now === undefined) faults.push(`${target} is gone`);
+      else if (!now.startsWith(treeText(expected[target] ?? new Map())))
+        faults.push(`${target} is neither old nor new: ${now.slice(0, 500)}`);
+    }
+    for (const target of after.keys())
+      if (!before.has(target)) faults.push(`${target} has come from nowhere`);
+    if (mirror.eventsOf('target.retired').length > 0) faults.push('something was retired');
+    return faults;
+  }
+
+  private leaks(): string[] {
+    const leaks = this.service
+      .credentialFaults()
+      .map((request) => `a credential where it does not belong: ${request}`);
+    this.service.takeRequests();
+    return leaks;
+  }
+
+  /** Every target's tree and manifest, as one text each, and the files that belong to no target. */
+  private async snapshot(): Promise<Map<string, string>> {
+    const texts = new Map<string, string>();
+    const files = await this.mirror.files('mirror');
+    for (const [name, manifest] of await this.mirror.files('manifests')) {
+      const target = name.replace(/\.json$/, '');
+      const tree = await this.mirror.tree(target);
+      for (const path of tree.keys()) files.delete(`${target}/${path}`);
+      texts.set(target, treeText(tree) + String(manifest));
+    }
+    for (const path of files.keys()) texts.set(path, 'without a manifest');
+    return texts;
+  }
+}
+
+function treeText(tree: ReadonlyMap<string, Buffer>): string {
+  const lines = [...tree].map(([path, bytes]) => `${path}: ${bytes.toString('hex')}`);
+  return `${lines.sort().join('\n')}\n--\n`;
+}
 
 const ENDPOINTS: readonly Endpoint[] = ['repos', 'workbooks', 'second-page', 'contents', 'exists'];
 
@@ -108,7 +303,6 @@ const SLOW: Readonly<Record<string, Fault>> = {
   silence: { kind: 'silence' },
   'a stall at once': { kind: 'stall', after: 0 },
   'a stall within': { kind: 'stall', after: 20 },
-  'a byte now and then': { kind: 'trickle', everyMs: 100 },
 };
 
 const CUTS: Readonly<Record<string, (at: number) => Fault>> = {
