@@ -47,6 +47,17 @@ function filesOpenBelow(folder: string): string[] {
     .filter((path) => path.startsWith(folder));
 }
 
+/** A store in a new directory that has published files, and the place of their tree. */
+async function started(
+  files: Files,
+  options: Parameters<typeof openTestStore>[1] = {},
+): Promise<{ readonly directory: string; readonly place: string; readonly store: MirrorStore }> {
+  const directory = await temporaryFolder();
+  const store = await openTestStore(directory, options);
+  expect(await publishFiles(store, PATH, files)).toMatch(/first|link/);
+  return { directory, place: join(directory, 'mirror', PATH), store };
+}
+
 describe('publishing', () => {
   const first = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
 
@@ -58,11 +69,9 @@ describe('publishing', () => {
     ['nothing left', {}, 'exchange'],
     ['nothing new', first, 'manifest'],
   ])('brings %s into the tree', async (_name, next, method) => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory);
-    expect(await publishFiles(store, PATH, first)).toBe('first');
+    const { place, store } = await started(first);
     expect(await publishFiles(store, PATH, next)).toBe(method);
-    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual(next);
+    expect(await textsIn(place)).toEqual(next);
     expect((await publishedManifest(store.layout, PATH))?.files.map((file) => file.path)).toEqual(
       Object.keys(next).sort(),
     );
@@ -72,11 +81,9 @@ describe('publishing', () => {
   });
 
   it('keeps a replaced tree whole for readers in it, and removes it when its time is over', async () => {
-    const directory = await temporaryFolder();
     let nowMs = Date.now();
-    const store = await openTestStore(directory, { publish: 'exchange', now: () => nowMs });
-    await publishFiles(store, PATH, first);
-    const reader = await open(join(directory, 'mirror', PATH));
+    const { place, store } = await started(first, { publish: 'exchange', now: () => nowMs });
+    const reader = await open(place);
     onTestFinished(() => reader.close());
     await publishFiles(store, PATH, { 'a.txt': 'ONE' });
     const entered = `/proc/self/fd/${reader.fd}`;
@@ -86,7 +93,7 @@ describe('publishing', () => {
     nowMs += 60_001;
     await sweep(store, nowMs);
     expect(await readdir(store.layout.trash)).toEqual([]);
-    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'ONE' });
+    expect(await textsIn(place)).toEqual({ 'a.txt': 'ONE' });
   });
 
   it('moves a tree without manifest, and another repository’s tree, into the history', async () => {
@@ -107,33 +114,29 @@ describe('publishing', () => {
   it.each<PublishMode>(['auto', 'exchange', 'rename'])(
     'replaces a file in place of the tree (%s)',
     async (mode) => {
-      const directory = await temporaryFolder();
-      const store = await openTestStore(directory, { publish: mode });
       const tree = { a: '1', 'b/c': '2' };
-      await publishFiles(store, PATH, tree);
+      const { place, store } = await started(tree, { publish: mode });
       const before = await publishedManifest(store.layout, PATH);
-      await rm(join(directory, 'mirror', PATH), { recursive: true });
-      await writeFile(join(directory, 'mirror', PATH), 'something else');
+      await rm(place, { recursive: true });
+      await writeFile(place, 'something else');
       const stage = await openStage(store, PATH);
       for (const [name, text] of Object.entries(tree)) await stageText(stage, name, text);
       const manifest = manifestOf(before?.files ?? []);
       await publishStage(store, stage, { manifest, before, rewritten: Object.keys(tree), isDamaged: true });
       await discardStage(store, stage);
-      expect(await textsIn(join(directory, 'mirror', PATH))).toEqual(tree);
+      expect(await textsIn(place)).toEqual(tree);
     },
   );
 
   it.each<PublishMode>(['auto', 'exchange', 'rename'])(
     'publishes no part of a tree if the old one disappears during it (%s)',
     async (mode) => {
-      const directory = await temporaryFolder();
-      const store = await openTestStore(directory, { publish: mode });
-      await publishFiles(store, PATH, first);
+      const { directory, place, store } = await started(first, { publish: mode });
       const before = await publishedManifest(store.layout, PATH);
       const [, ...kept] = before?.files ?? [];
       const stage = await openStage(store, PATH);
       const file = await stageText(stage, 'a.txt', 'new');
-      await rm(join(directory, 'mirror', PATH), { recursive: true });
+      await rm(place, { recursive: true });
       await expect(
         publishStage(store, stage, { manifest: manifestOf([file, ...kept]), before }),
       ).rejects.toMatchObject({ code: 'disk.changed' });
@@ -145,16 +148,14 @@ describe('publishing', () => {
   it.each<PublishMode>(['exchange', 'link'])(
     'shows a concurrent reader only whole states (%s)',
     async (mode) => {
-      const directory = await temporaryFolder();
-      const store = await openTestStore(directory, { publish: mode });
       const state = (version: number): Files =>
         Object.fromEntries(Array.from({ length: 20 }, (_, index) => [`f${index}.txt`, String(version)]));
-      await publishFiles(store, PATH, state(0));
+      const { place, store } = await started(state(0), { publish: mode });
       const over = new AbortController();
       const torn: string[] = [];
       const reader = (async () => {
         while (!over.signal.aborted) {
-          const handle = await open(join(directory, 'mirror', PATH));
+          const handle = await open(place);
           const texts = Object.values(await textsIn(`/proc/self/fd/${handle.fd}`));
           if (texts.length !== 20 || new Set(texts).size !== 1) torn.push(texts.join(','));
           await handle.close();
@@ -170,23 +171,19 @@ describe('publishing', () => {
 
 describe('recovery', () => {
   it('deletes a stage with an incomplete journal', async () => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory);
-    await publishFiles(store, PATH, { 'a.txt': 'one' });
+    const { directory, place, store } = await started({ 'a.txt': 'one' });
     const stage = await openStage(store, PATH);
     await stageText(stage, 'a.txt', 'two');
     await writeFile(join(stage.folder, 'journal.json'), '{"targets":["Acc');
     await store.lock.release();
     const again = await openTestStore(directory);
     expect(again.recovered).toEqual([]);
-    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'one' });
+    expect(await textsIn(place)).toEqual({ 'a.txt': 'one' });
     expect(await readdir(again.layout.staging)).toEqual([]);
   });
 
   it('refuses an interrupted publish of an earlier version, and names the version that can finish it', async () => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory);
-    await publishFiles(store, PATH, { 'a.txt': 'one' });
+    const { directory, store } = await started({ 'a.txt': 'one' });
     await store.lock.release();
     const stage = join(directory, '.workbook-mirror/staging/left');
     await mkdir(stage);
@@ -204,75 +201,54 @@ describe('recovery', () => {
 });
 
 describe('an error in the middle of a publish', () => {
-  /** Freezes a folder: its entries can be read, but not made, renamed or removed (chattr(1)). */
-  function freeze(folder: string): () => void {
-    const thaw = (): void => void spawnSync('chattr', ['-i', folder]);
-    spawnSync('chattr', ['+i', folder]);
-    onTestFinished(thaw);
-    return thaw;
-  }
-
   const modes: readonly PublishMode[] = ['auto', 'exchange', 'rename'];
-  it.skipIf(!canFreeze).each(modes)('loses nothing and is completed later (%s)', async (mode) => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory, { publish: mode });
-    await publishFiles(store, PATH, { 'a.txt': 'one', 'b.txt': 'two' });
-    const stage = await openStage(store, PATH);
-    const inventory = [await stageText(stage, 'a.txt', 'ONE')];
-    const thaw = freeze(join(directory, 'manifests/Accounting'));
-    const before = await publishedManifest(store.layout, PATH);
-    const next = { manifest: manifestOf(inventory), before };
-    await expect(publishStage(store, stage, next)).rejects.toThrow();
-    await discardStage(store, stage);
-    expect(await recover(store)).toEqual([]);
-    await expect(retireTree(store, PATH)).rejects.toMatchObject({ code: 'disk.failed' });
-    thaw();
-    expect(await recover(store)).toEqual([PATH]);
-    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'ONE' });
-    expect((await publishedManifest(store.layout, PATH))?.files).toEqual(inventory);
-    expect(await readdir(store.layout.staging)).toEqual([]);
-    expect(await publishFiles(store, PATH, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
-  });
-
-  it('does not retire another tree at the path when it is completed', async () => {
-    const directory = await temporaryFolder();
-    const store = await openTestStore(directory);
-    await publishFiles(store, PATH, { 'a.txt': 'old' });
-    await mkdir(join(directory, 'history', PATH), { recursive: true });
-    await writeFile(join(directory, 'history/Accounting/blocked'), '');
-    await rm(join(directory, 'history', PATH), { recursive: true });
-    await writeFile(join(directory, 'history', PATH), 'a file where a folder belongs');
-    await expect(retireTree(store, PATH)).rejects.toThrow();
-    await rename(join(directory, 'mirror', PATH), join(directory, 'old'));
-    await mkdir(join(directory, 'mirror', PATH));
-    await writeFile(join(directory, 'mirror', PATH, 'a.txt'), 'new');
-    await rm(join(directory, 'history', PATH));
-    await store.lock.release();
-    await openTestStore(directory);
-    expect(await textsIn(join(directory, 'mirror', PATH))).toEqual({ 'a.txt': 'new' });
-  });
-
-  it.skipIf(!canFreeze)(
-    'opens, and says which target waits, when something cannot be completed yet',
-    async () => {
-      const directory = await temporaryFolder();
-      const store = await openTestStore(directory, { publish: 'exchange' });
-      await publishFiles(store, PATH, { 'a.txt': 'one' });
+  it.skipIf(!canFreeze).each(modes)(
+    'loses nothing, holds its target, also after a start, and is completed later (%s)',
+    async (publish) => {
+      const { directory, place, store } = await started({ 'a.txt': 'one', 'b.txt': 'two' }, { publish });
       const stage = await openStage(store, PATH);
-      const inventory = [await stageText(stage, 'a.txt', 'two')];
-      freeze(join(directory, 'manifests/Accounting'));
+      const inventory = [await stageText(stage, 'a.txt', 'ONE')];
+      const manifests = join(directory, 'manifests/Accounting');
       const before = await publishedManifest(store.layout, PATH);
       const next = { manifest: manifestOf(inventory), before };
+      // Entries of this folder can be read, but not made, renamed or removed (chattr(1)).
+      const thaw = (): void => void spawnSync('chattr', ['-i', manifests]);
+      spawnSync('chattr', ['+i', manifests]);
+      onTestFinished(thaw);
       await expect(publishStage(store, stage, next)).rejects.toThrow();
+      await discardStage(store, stage);
+      expect(await recover(store)).toEqual([]);
+      const failed = { code: 'disk.failed' };
+      await expect(retireTree(store, PATH)).rejects.toMatchObject(failed);
       await store.lock.release();
-      const again = await openTestStore(directory, { publish: 'exchange' });
+
+      const again = await openTestStore(directory, { publish });
       expect(again.recovered).toEqual([]);
-      await expect(publishFiles(again, PATH, { 'a.txt': 'three' })).rejects.toMatchObject({
-        code: 'disk.failed',
-      });
+      await expect(publishFiles(again, PATH, { 'a.txt': 'three' })).rejects.toMatchObject(failed);
       expect(await publishFiles(again, 'Other/main', { 'x.txt': 'other' })).toBe('first');
+      thaw();
+      expect(await recover(again)).toEqual([PATH]);
+      expect(await textsIn(place)).toEqual({ 'a.txt': 'ONE' });
+      expect((await publishedManifest(again.layout, PATH))?.files).toEqual(inventory);
+      expect(await readdir(again.layout.staging)).toEqual([]);
+      expect(await publishFiles(again, PATH, { 'a.txt': 'three', 'b.txt': 'four' })).not.toBe('manifest');
     },
   );
+
+  it('does not retire another tree at the path when it is completed', async () => {
+    const { directory, place, store } = await started({ 'a.txt': 'old' });
+    const taken = join(directory, 'history', PATH);
+    await mkdir(join(directory, 'history/Accounting'));
+    await writeFile(taken, 'a file where a folder belongs');
+    await expect(retireTree(store, PATH)).rejects.toThrow();
+    await rename(place, join(directory, 'old'));
+    await mkdir(place);
+    await writeFile(join(place, 'a.txt'), 'new');
+    await rm(taken);
+    await store.lock.release();
+    await openTestStore(directory);
+    expect(await textsIn(place)).toEqual({ 'a.txt': 'new' });
+  });
 });
 
 describe('the directory', () => {

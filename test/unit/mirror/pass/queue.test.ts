@@ -337,12 +337,6 @@ describe('the order of pulls', () => {
     sizeBytes: sizeBytes ?? null,
   });
 
-  it('lets repositories take turns', () => {
-    const many = Array.from({ length: 5 }, (_, index) => pull(index, 'many'));
-    const pulls = [...many, pull(10, 'small'), pull(11, 'other')];
-    expect(names(inFairOrder(pulls))).toEqual([0, 10, 11, 1, 2, 3, 4]);
-  });
-
   it('puts the longest waiting first, in its repository and among repositories', () => {
     const pulls = [pull(0, 'a', 10), pull(1, 'a', 30), pull(2, 'b', 20), pull(3, 'b', 5)];
     expect(names(inFairOrder(pulls))).toEqual([3, 0, 2, 1]);
