@@ -33,9 +33,7 @@ import {
   GateBlockedError,
 } from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { Places } from '../../../../../src/lib/concurrency/concurrency.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
-import { pruneHistory } from '../../../../../src/mirror/store/publish/sweep.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
@@ -326,36 +324,5 @@ describe('the lock on publishing', () => {
     await block(layoutOf(mirror.directory));
     const error = await mirror.failure({ signal: AbortSignal.timeout(300) });
     expect(error.code).toBe('pass.abandoned');
-  });
-
-  it('is awaited only once by pruning', async () => {
-    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '50' });
-    const repository = service.addRepository('Plan', { 'a.xlsx': '0' });
-    await mirror.pass();
-    for (const text of ['1', '2', '3', '4']) {
-      service.write(repository, 'main', 'a.xlsx', text);
-      await mirror.pass();
-    }
-    const layout = layoutOf(mirror.directory);
-    const blocker = await block(layout);
-    let tries = 0;
-    const gate = createGate(layout, native, Date.now, 20);
-    const counting: typeof gate = {
-      pass: (step, signal) => {
-        tries += 1;
-        return gate.pass(step, signal);
-      },
-    };
-    const changes = new Places(1);
-    const retention = { retired: { kind: 'off' }, replaced: { kind: 'count', count: 1 } } as const;
-    const prune = (): ReturnType<typeof pruneHistory> =>
-      pruneHistory(
-        { layout, gate: counting, serially: (work) => changes.run(work), now: Date.now, retention },
-        Date.now(),
-      );
-    await expect(prune()).rejects.toMatchObject({ code: 'disk.failed' });
-    expect(tries).toBe(1);
-    native.unlock(blocker.fd);
-    expect((await prune()).length).toBeGreaterThan(1);
   });
 });
