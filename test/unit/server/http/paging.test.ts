@@ -3,7 +3,6 @@ import { describe, expect, it } from 'vitest';
 import { cutPage, readQuery } from '../../../../src/server/http/workbooks.ts';
 
 const ADDRESS = new URL('http://host:81/api/v1/workbooks?status=failure&page_size=2');
-const ROWS = [1, 2, 3, 4, 5];
 
 describe('pages of a list', () => {
   it('has the default size and the first page without parameters', () => {
@@ -21,17 +20,8 @@ describe('pages of a list', () => {
     expect(() => readQuery(new URLSearchParams('page_size=1001'), 100)).toThrow(/whole number/);
   });
 
-  it('links to its neighbours by full addresses and keeps the rest of the query', () => {
-    expect(cutPage(ROWS, { page: 2, page_size: 2 }, ADDRESS)).toEqual({
-      count: 5,
-      next: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
-      previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=1',
-      results: [3, 4],
-    });
-  });
-
   it('is empty after the last page and leads back to it', () => {
-    expect(cutPage(ROWS, { page: 9, page_size: 2 }, ADDRESS)).toMatchObject({
+    expect(cutPage([1, 2, 3, 4, 5], { page: 9, page_size: 2 }, ADDRESS)).toMatchObject({
       next: null,
       previous: 'http://host:81/api/v1/workbooks?status=failure&page_size=2&page=3',
       results: [],
