@@ -1,7 +1,7 @@
 import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { beforeEach, describe, expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
 import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
@@ -57,14 +57,15 @@ async function shown(): Promise<Shown[]> {
   });
 }
 
-beforeEach(async () => {
+async function start(): Promise<void> {
   root = await temporaryFolder();
   samples = await createSamples(join(root, 'data'));
   ({ baseUrl } = await startGitService(samples.registry));
-});
+}
 
 describe('the samples', () => {
   it('are repositories of both kinds with several branches', async () => {
+    await start();
     expect(samples.registry.list().map(({ name, full_name, url }) => [name, full_name, url])).toEqual([
       ['Accounting', 'Accounting', null],
       ['Sales Europe', 'Sales Europe', null],
@@ -76,6 +77,7 @@ describe('the samples', () => {
   });
 
   it('are not added to other data, and are completed after an interruption', async () => {
+    root = await temporaryFolder();
     const directory = join(root, 'other');
     // As a power cut leaves it between a repository and its commits.
     const cut = await openRegistry(directory);
@@ -101,6 +103,7 @@ describe('the samples', () => {
 
 describe('the writer', () => {
   it('makes every kind of edit, each in one commit that the service shows immediately', async () => {
+    await start();
     const makeEdit = createWriter(samples.registry);
     const rowsBut = (rows: readonly Shown[], edit: Pick<Shown, 'repository' | 'branch' | 'path'>): Shown[] =>
       rows.filter(
@@ -127,6 +130,7 @@ describe('the writer', () => {
 
 describe('the comparison with Git', () => {
   it('finds no difference in an exact mirror, and every one in another', async () => {
+    await start();
     await createWriter(samples.registry)();
     await mirrorAll();
     const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);

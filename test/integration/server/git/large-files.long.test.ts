@@ -6,7 +6,7 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { git, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
 import { unzip } from '../../../support/zip-reader.ts';
 
-const SIZE_BYTES = 150_000_000;
+const SIZE_BYTES = 100_000_000;
 /** Enough for git itself, and a fraction of the file. */
 const MEMORY_KIB = 80_000;
 

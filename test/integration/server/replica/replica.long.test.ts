@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { Content, Repository } from '../../../../src/server/http/library.ts';
+import type { ReplicaLibrary } from '../../../../src/server/replica/library.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { startPair, type MirrorHarness } from '../../../support/mirror-harness.ts';
@@ -47,10 +48,18 @@ function treeOf({ directory }: MirrorHarness): string {
   return join(directory, 'mirror/Accounting/main');
 }
 
-async function bytesOf(content: Content, range?: { first: number; last: number }): Promise<string> {
+async function bytesOf(content: Content): Promise<string> {
   const pieces: Uint8Array[] = [];
-  for await (const piece of content.open(new AbortController().signal, range)) pieces.push(piece);
+  for await (const piece of content.open(new AbortController().signal)) pieces.push(piece);
   return Buffer.concat(pieces).toString();
+}
+
+/** Begins to read a path of the only repository. @returns the rest, after the first piece */
+async function begin(library: ReplicaLibrary, path: string): Promise<AsyncIterator<Uint8Array>> {
+  const content = await library.content(await only(library), 'main', path);
+  const reading = content.open(new AbortController().signal)[Symbol.asyncIterator]();
+  expect((await reading.next()).done).toBe(false);
+  return reading;
 }
 
 async function only(library: { repositories: () => Promise<readonly Repository[]> }): Promise<Repository> {
@@ -136,10 +145,7 @@ describe('a replica', () => {
     service.write(repository, 'main', 'notes/a.txt', 'new!');
     await mirror.pass();
     await expect(opened.next()).rejects.toMatchObject({ status: 503 });
-    const archive = await replica.library.content(await only(replica.library), 'main', '');
-    const reading = archive.open(new AbortController().signal)[Symbol.asyncIterator]();
-    expect((await reading.next()).done).toBe(false);
-    await reading.return?.();
+    await (await begin(replica.library, '')).return?.();
   });
 });
 
@@ -205,9 +211,7 @@ describe('a foreign change in the mirror is not served', () => {
   it('breaks an answer off that has begun', async () => {
     const big = 'z'.repeat(600_000);
     const { mirror, replica } = await setUp({ 'a.xlsx': big, 'b.xlsx': big });
-    const content = await replica.library.content(await only(replica.library), 'main', '');
-    const reading = content.open(new AbortController().signal)[Symbol.asyncIterator]();
-    expect((await reading.next()).done).toBe(false);
+    const reading = await begin(replica.library, '');
     await spoil(join(treeOf(mirror), 'b.xlsx'));
     const rest = async (): Promise<void> => {
       while ((await reading.next()).done !== true);
