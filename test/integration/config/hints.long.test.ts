@@ -4,13 +4,11 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { FakeService } from '../../support/fake-service.ts';
-import { run, start } from '../../support/program.ts';
+import { runHere } from '../../support/in-process.ts';
+import { start } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const SERVICE = {
-  WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://workbooks.example.com/api',
-  WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
-};
+const SERVICE = { SERVICE_BASE_URL: 'https://workbooks.example.com/api', SERVICE_API_KEY: 'key' };
 
 describe('a command line that is not understood', () => {
   it.each([
@@ -22,7 +20,7 @@ describe('a command line that is not understood', () => {
     ],
     ['sync --service-api-keys=S3CRET', ["unknown option '--service-api-keys'"]],
   ])('%s', async (line, texts) => {
-    const { exitCode, stdout, stderr } = await run(line.split(' '));
+    const { exitCode, stdout, stderr } = await runHere(line.split(' '));
     expect(exitCode).toBe(2);
     for (const text of texts) expect(stderr).toContain(text);
     expect(stdout + stderr).not.toContain('S3CRET');
@@ -53,19 +51,15 @@ describe('config check', () => {
       ['file/below', 0, /^warning +directory +.*this user cannot make a mirror below/m],
       ['.', 2, /holds no mirror yet, but "file"/],
     ] as const) {
-      const checked = await run(['config', 'check', '--directory', join(folder, name)], SERVICE);
+      const checked = await runHere(['config', 'check', '--directory', join(folder, name)], SERVICE);
       expect(checked.exitCode).toBe(code);
       expect(checked.stdout + checked.stderr).toMatch(text);
     }
   });
 
   it('warns of one value for the key and the token', async () => {
-    const settings = {
-      ...SERVICE,
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'key',
-      WORKBOOK_MIRROR_DIRECTORY: '/tmp/not-there',
-    };
-    const { stdout } = await run(['config', 'check'], settings);
+    const settings = { ...SERVICE, SERVICE_API_TOKEN: 'key', DIRECTORY: '/tmp/not-there' };
+    const { stdout } = await runHere(['config', 'check'], settings);
     expect(stdout).toContain('service.apiKey and service.apiToken have the same value');
   });
 });
@@ -82,11 +76,11 @@ describe('a key that the service refuses', () => {
   ])('%s', async (_, apiKey, apiToken, hint) => {
     const service = await FakeService.start();
     onTestFinished(() => service.close());
-    const { exitCode, stderr } = await run(['sync'], {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: service.baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: apiKey,
-      ...(apiToken === '' ? {} : { WORKBOOK_MIRROR_SERVICE_API_TOKEN: apiToken }),
-      WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder(),
+    const { exitCode, stderr } = await runHere(['sync'], {
+      SERVICE_BASE_URL: service.baseUrl,
+      SERVICE_API_KEY: apiKey,
+      ...(apiToken === '' ? {} : { SERVICE_API_TOKEN: apiToken }),
+      DIRECTORY: await temporaryFolder(),
     });
     expect(exitCode).toBe(3);
     expect(stderr).toContain('Make a new one in the service');

@@ -70,17 +70,14 @@ describe('problems', () => {
   it.each([
     ['log:\n  levle: x', 'log.levle (/c/f.yaml:2): unknown setting; the nearest known one is log.level'],
     ['servce:\n  baseUrl: x', 'servce (/c/f.yaml:1): unknown setting; the nearest known one is service'],
-    ['apiKey: x', 'apiKey (/c/f.yaml:1): unknown setting; the nearest known one is service.apiKey'],
     ['__proto__: x', '__proto__ (/c/f.yaml:1): unknown setting; the nearest known one is'],
     ['constructor: x', 'constructor (/c/f.yaml:1): unknown setting'],
     ['service.baseUrl: x', 'expected "baseUrl" on a line of its own, indented below "service:"'],
     ['serve: {networks: {allow: []}}', 'serve.networks (/c/f.yaml:1): this setting was removed'],
     ['service: x', 'service (/c/f.yaml:1): expected a section'],
     ['directory: {a: b}', 'directory (/c/f.yaml:1): expected one value'],
-    ['directory: [a]', 'directory (/c/f.yaml:1): expected one value'],
     ['targets: a/b', 'targets (/c/f.yaml:1): expected a list of texts'],
     ['targets: [[a]]', 'targets (/c/f.yaml:1): expected a list of texts'],
-    ['targets: [~]', 'targets (/c/f.yaml:1): expected a list of texts'],
     ['hello', '/c/f.yaml:1: expected lines of the form "name: value" at the top'],
     ['~: b', '/c/f.yaml:1: expected a name that is a plain word'],
     ['log:\n\tlevel: info', '/c/f.yaml:2: not valid YAML: expected spaces for indentation, not tabs'],
@@ -94,7 +91,6 @@ describe('problems', () => {
     ['directory: "x', '/c/f.yaml:1: not valid YAML: a quote'],
     ['directory: a\n---\ndirectory: b', 'not valid YAML: multiple docs'],
     ['directory: a\n  apiKey:s3cret', 'directory (/c/f.yaml:1): expected a value on one line'],
-    ['targets:\n  - a/b\n   c', 'targets (/c/f.yaml:1): expected a value on one line'],
   ])('%j', (text, expected) => {
     expect(read(text).lines.join('\n')).toContain(expected);
   });

@@ -9,7 +9,7 @@ import type { Sources } from '../../../../src/server/git/addresses.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { commitPlan, headsOf, makeExternal, startConnecting } from '../../../support/connecting.ts';
-import { startGitHttpServer } from '../../../support/git-http-server.ts';
+import { type GitHttpServer, startGitHttpServer } from '../../../support/git-http-server.ts';
 import { outcomesIn } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -26,6 +26,26 @@ async function start() {
   const options = { sources, tell: (line: string) => told.push(line) };
   const service = await startConnecting(join(root, "it's $(data)"), options);
   return { ...service, create: (body: unknown) => service.ask('/repos', body) };
+}
+
+/** Starts the service, connects a repository, and waits until it is cloned. */
+async function startCloned(url: string) {
+  const service = await start();
+  const { id } = await created(await service.create({ url }));
+  await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
+  return { ...service, id };
+}
+
+/** Holds the second request for the references of a repository, which is the clone. @returns when it has arrived */
+function holdClone(server: GitHttpServer, gate: Promise<boolean>): Promise<void> {
+  const arrived = Promise.withResolvers<void>();
+  server.intercept = ({ url = '' }) => {
+    const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
+    if (questions <= 2 || !url.includes('/info/refs')) return false;
+    arrived.resolve();
+    return gate;
+  };
+  return arrived.promise;
 }
 
 const errorSchema = z.strictObject({ error: z.strictObject({ code: z.string(), message: z.string() }) });
@@ -176,16 +196,9 @@ describe('an external repository', () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
     const gate = Promise.withResolvers<boolean>();
-    const arrived = Promise.withResolvers<void>();
+    const arrived = holdClone(server, gate.promise);
     const { registry, ask, create } = await start();
     const url = `${server.origin}/plan.git`;
-    server.intercept = ({ method, url: target = '' }) => {
-      // The second request for its references is the clone.
-      const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
-      if (method !== 'GET' || questions <= 2 || !target.includes('/info/refs')) return false;
-      arrived.resolve();
-      return gate.promise;
-    };
     const response = await create({ url, username: 'reader', password: PASSWORD });
     const text = await response.clone().text();
     const repository = await created(response);
@@ -193,7 +206,7 @@ describe('an external repository', () => {
     expect(repository).toMatchObject({ name: 'plan', full_name: fullName, url });
     expect(await (await ask('/repos')).json()).toEqual([repository]);
 
-    await arrived.promise;
+    await arrived;
     expect(registry.fetches.activityOf(repository.id)).toBe('cloning');
     const early = await ask(`/repos/${repository.id}/contents`);
     // That would make clients avoid the whole service.
@@ -234,17 +247,11 @@ describe('an external repository', () => {
   it('is cloned by the next service when this one is stopped before', async () => {
     const path = await external();
     const server = await startGitHttpServer(join(root, 'host'), `reader:${PASSWORD}`);
-    const arrived = Promise.withResolvers<void>();
-    server.intercept = ({ url = '' }) => {
-      const questions = server.requests.filter(({ line }) => line.includes('/info/refs')).length;
-      if (questions <= 2 || !url.includes('/info/refs')) return false;
-      arrived.resolve();
-      return new Promise(() => {});
-    };
+    const arrived = holdClone(server, new Promise(() => {}));
     const first = await start();
     const body = { url: `${server.origin}/plan.git`, username: 'reader', password: PASSWORD };
     const { id } = await created(await first.create(body));
-    await arrived.promise;
+    await arrived;
     await first.close();
     expect(told).toEqual([]);
 
@@ -285,10 +292,8 @@ describe('an external repository', () => {
   it('is not fetched if the setting no longer allows its address', async () => {
     await external();
     const { origin } = await startGitHttpServer(join(root, 'host'));
-    const first = await start();
-    const { id } = await created(await first.create({ url: `${origin}/plan.git` }));
-    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
-    await first.close();
+    const { id, close } = await startCloned(`${origin}/plan.git`);
+    await close();
     sources = 'https';
     const second = await start();
     await expect(second.registry.fetches.fetch(id)).rejects.toThrow(/serve\.sources/);
@@ -328,9 +333,7 @@ describe('the branches of external repositories', () => {
 
   it('stay when a fetch fails, and that is reported once', async () => {
     const path = await external();
-    const { registry, create } = await start();
-    const { id } = await created(await create({ url: path }));
-    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
+    const { registry, id } = await startCloned(path);
     const before = await headsOf(registry.gitDirectory(id));
     await rename(path, `${path}.away`);
     registry.fetches.soon(id);
@@ -356,9 +359,7 @@ describe('the branches of external repositories', () => {
   it('cost one request while nothing changes', async () => {
     await external();
     const server = await startGitHttpServer(join(root, 'host'));
-    const { registry, create } = await start();
-    const { id } = await created(await create({ url: `${server.origin}/plan.git` }));
-    await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
+    const { registry, id } = await startCloned(`${server.origin}/plan.git`);
     server.requests.length = 0;
     await registry.fetches.fetch(id);
     expect(server.requests.filter(({ line }) => line.startsWith('GET'))).toHaveLength(1);
