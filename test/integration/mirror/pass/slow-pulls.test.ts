@@ -6,11 +6,9 @@ import type { PassReport } from '../../../../src/mirror/pass/pass.ts';
 import { queuedSinceMs } from '../../../../src/mirror/plan/record.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
-import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases.ts';
 import { noteForRepair } from '../../../../src/app/drift-notes.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
+import { endLease, takeLease } from '../../../support/leases.ts';
 import {
   type MirrorHarness,
   type PassOptions,
@@ -157,14 +155,12 @@ describe('a slow pull', () => {
   it('is held by a lease taken during it, and published afterwards', async () => {
     const pair = await SlowPair.start();
     await pair.pass();
-    const layout = layoutOf(pair.mirror.directory);
-    const request = { holder: 'backup', durationMs: 60_000, signal: AbortSignal.timeout(250_000) };
-    const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+    const lease = await takeLease(pair.mirror);
     await pair.release();
     expect(pair.mirror.eventsOf('lease.waited')).toHaveLength(1);
     expect(pair.mirror.eventsOf('target.slow_ended')).toMatchObject([{ result: 'held' }]);
     expect(await pair.mirror.targets()).toEqual(['Prompt/main']);
-    await releaseLease(layout, lease.id);
+    await endLease(pair.mirror, lease);
     await pair.pass();
     await pair.mirror.expectExact();
   });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { acquireLease, releaseLease } from '../../../../src/mirror/store/leases.ts';
+import { endLease, takeLease } from '../../../support/leases.ts';
 import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('one row a branch, or one row in all', () => {
@@ -65,12 +65,10 @@ describe('a deleted branch', () => {
     service.write(repository, 'main', 'a.xlsx', 'a');
     await mirror.pass();
     service.renameRepository(repository, 'Renamed');
-    const { layout, native } = mirror.context.store;
-    const request = { holder: 'a backup', durationMs: 60_000, signal: AbortSignal.timeout(250_000) };
-    const lease = await acquireLease(layout, native, request, Date.now);
+    const lease = await takeLease(mirror);
     const { results } = await mirror.pass();
     expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);
-    await releaseLease(layout, lease.id);
+    await endLease(mirror, lease);
     await mirror.pass();
     await mirror.expectExact();
   });

@@ -7,6 +7,7 @@ import { describe, expect, it } from 'vitest';
 
 import { type FakeKnobs, type FakeRepository, type FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const DAY_MS = 24 * 3_600_000;
@@ -14,13 +15,9 @@ const DAY_MS = 24 * 3_600_000;
 /** Different contents of the same size and CRC-32. */
 const SAME_CHECKSUM = [Buffer.from('plumless'), Buffer.from('buckeroo')] as const;
 
-/** Bytes that begin as a workbook does: with the local header of a part that only packages have. */
+/** Bytes of a workbook that holds a text. */
 function workbook(text: string): Buffer {
-  const name = '[Content_Types].xml';
-  const header = Buffer.alloc(30);
-  header.write('PK\u0003\u0004', 'latin1');
-  header.writeUInt16LE(name.length, 26);
-  return Buffer.concat([header, Buffer.from(name), Buffer.from(text), filling(text)]);
+  return buildZip([{ name: '[Content_Types].xml', data: Buffer.concat([Buffer.from(text), filling(text)]) }]);
 }
 
 /** Incompressible bytes, the same for the same text: requests for small workbooks cost more than an archive. */

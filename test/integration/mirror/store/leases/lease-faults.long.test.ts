@@ -8,16 +8,9 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { ended } from '../../../../../src/cli/change/lease.ts';
 import { writeNewFile } from '../../../../../src/lib/disk/durable.ts';
-import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
-import {
-  acquireLease,
-  type Lease,
-  leasesInForce,
-  LONGEST_LEASE_MS,
-  releaseLease,
-  sweepLeases,
-} from '../../../../../src/mirror/store/leases.ts';
+import { leasesInForce, LONGEST_LEASE_MS, sweepLeases } from '../../../../../src/mirror/store/leases.ts';
+import { endLease, takeLease } from '../../../../support/leases.ts';
 import { startMirrored, startPair } from '../../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
@@ -54,23 +47,16 @@ afterEach(() => {
   faults.sync = null;
 });
 
-const NEVER = new AbortController().signal;
-
-function take(directory: string): Promise<Lease> {
-  const request = { holder: 'a test', durationMs: 60_000, signal: NEVER };
-  return acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now);
-}
-
 describe('a lease that cannot be read', () => {
   it.each(['EIO', 'EACCES'])('for %s may hold: nothing is published', async (code) => {
     const { service, mirror, repository: plan } = await startMirrored('Plan', { 'a.xlsx': '1' });
     const before = service.expectedTrees();
-    const lease = await take(mirror.directory);
+    const lease = await takeLease(mirror);
     service.write(plan, 'main', 'a.xlsx', '2');
     faults.open = [new RegExp(`${lease.id}\\.json$`), code];
     expect(await mirror.results()).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
     await mirror.expectExact(before);
-    await releaseLease(layoutOf(mirror.directory), lease.id);
+    await endLease(mirror, lease);
     await mirror.pass();
     await mirror.expectExact();
   });

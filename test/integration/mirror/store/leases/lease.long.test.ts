@@ -14,12 +14,12 @@ import {
   type Lease,
   leasesInForce,
   LONGEST_LEASE_MS,
-  releaseLease,
   sweepLeases,
   watchLease,
 } from '../../../../../src/mirror/store/leases.ts';
 import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
+import { endLease, takeLease } from '../../../../support/leases.ts';
 import { type MirrorHarness, startMirrored, startPair, treeOf } from '../../../../support/mirror-harness.ts';
 import { openTestStore } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
@@ -27,15 +27,6 @@ import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const ID = '0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e';
 const NEVER = new AbortController().signal;
-
-function take({ directory }: { directory: string }, durationMs = 60_000): Promise<Lease> {
-  const request = { holder: 'a test', durationMs, signal: NEVER };
-  return acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now);
-}
-
-function end({ directory }: { directory: string }, { id }: Lease): Promise<void> {
-  return releaseLease(layoutOf(directory), id);
-}
 
 function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
   return leasesInForce(layoutOf(directory), Date.now());
@@ -58,7 +49,7 @@ describe('a pass while a lease holds', () => {
     const layout = layoutOf(mirror.directory);
     expect((await readHistory(layout)).map(({ path }) => path)).toEqual(['LongGone/main']);
     const before = await stampsOf(mirror.directory);
-    const lease = await take(mirror, 4 * 3_600_000);
+    const lease = await takeLease(mirror, 4 * 3_600_000);
     service.write(changed, 'main', 'a.xlsx', '2');
     service.renameRepository(renamed, 'Other');
     service.removeRepository(gone);
@@ -85,7 +76,7 @@ describe('a pass while a lease holds', () => {
     expect(mirror.eventsOf('target.held')).toEqual([]);
     const failures = [...(await mirror.context.state.records()).values()].map(({ failure }) => failure);
     expect(failures.every((failure) => failure === null)).toBe(true);
-    await end(mirror, lease);
+    await endLease(mirror, lease);
     expect((await mirror.pass({ trigger: 'lease', aheadMs: 2 * 3_600_000 })).exitCode).toBe(0);
     await mirror.expectExact();
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual([
@@ -101,7 +92,7 @@ describe('a pass while a lease holds', () => {
     const repository = service.addRepository('Accounting', { 'a.xlsx': '1' });
     service.addRepository('Same', { 'a.xlsx': '1' });
     await mirror.pass();
-    const lease = await take(mirror);
+    const lease = await takeLease(mirror);
     service.write(repository, 'main', 'a.xlsx', '2');
     expect(await mirror.results()).toMatchObject({
       'Accounting/HEAD': { reason: 'lease', outcome: 'held' },
@@ -109,7 +100,7 @@ describe('a pass while a lease holds', () => {
     });
     expect(await mirror.tree('Accounting/HEAD')).toEqual(treeOf({ 'a.xlsx': '1' }));
     expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toEqual([]);
-    await end(mirror, lease);
+    await endLease(mirror, lease);
     await mirror.pass();
     await mirror.expectExact();
   });
@@ -122,21 +113,25 @@ describe('a pass while a lease holds', () => {
     service.removeRepository(gone);
     await mirror.pass();
     await mirror.pass();
-    const lease = await take(mirror);
+    const lease = await takeLease(mirror);
     await mirror.pass();
     await mirror.pass();
     expect(await mirror.targets()).toContain('Gone/main');
-    await end(mirror, lease);
+    await endLease(mirror, lease);
     expect(await mirror.results()).toMatchObject({ 'Gone/main': { outcome: 'retired' } });
   });
 
   it('waits for the last of several leases', async () => {
     const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': '1' });
-    const leases = [await take(mirror, 30_000), await take(mirror, 90_000), await take(mirror, 60_000)];
+    const leases = [
+      await takeLease(mirror, 30_000),
+      await takeLease(mirror, 90_000),
+      await takeLease(mirror, 60_000),
+    ];
     service.write(repository, 'main', 'a.xlsx', '2');
     for (const lease of leases) {
       expect(await mirror.results()).toMatchObject({ 'Accounting/main': { reason: 'lease' } });
-      await end(mirror, lease);
+      await endLease(mirror, lease);
     }
     expect(mirror.eventsOf('lease.waited')[0]?.untilMs).toBe(leases[1]?.untilMs);
     expect((await mirror.pass()).exitCode).toBe(0);
@@ -198,7 +193,7 @@ describe('the commands that publish', () => {
     const [entry] = await readHistory(layout);
     if (entry === undefined) throw new Error('nothing in the history');
     await mirror.whileClosed(async () => {
-      const lease = await take(mirror);
+      const lease = await takeLease(mirror);
       const store = await openTestStore(mirror.directory);
       const manifest = await manifestOfEntry(entry);
       const state = { ...entry, place: 'history', manifest, left: entry };
@@ -207,7 +202,7 @@ describe('the commands that publish', () => {
       await expect(restore()).rejects.toMatchObject({
         code: 'publish.leased',
       });
-      await end(mirror, lease);
+      await endLease(mirror, lease);
       await restore();
       await store.lock.release();
     });
@@ -258,7 +253,7 @@ describe('leases on disk', () => {
     onTestFinished(() => {
       process.umask(before);
     });
-    const { id } = await take(mirror);
+    const { id } = await takeLease(mirror);
     const file = await open(join(layoutOf(mirror.directory).leases, `${id}.json`));
     const { mode } = await file.stat();
     await file.close();
@@ -267,7 +262,7 @@ describe('leases on disk', () => {
 
   it('are refused in a directory that was never opened by a program that respects them', async () => {
     const directory = await temporaryFolder();
-    await expect(take({ directory })).rejects.toMatchObject({ code: 'directory.unusable' });
+    await expect(takeLease({ directory })).rejects.toMatchObject({ code: 'directory.unusable' });
     expect(await readdir(directory)).toEqual([]);
   });
 
@@ -275,9 +270,13 @@ describe('leases on disk', () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const over = new AbortController();
-    const [one, other, held] = [await take(mirror), await take(mirror, 1500), await take(mirror)];
+    const [one, other, held] = [
+      await takeLease(mirror),
+      await takeLease(mirror, 1500),
+      await takeLease(mirror),
+    ];
     const watches = [one, other, held].map((lease) => watchLease(layout, lease, Date.now, over.signal));
-    await end(mirror, one);
+    await endLease(mirror, one);
     expect(await watches[0]).toBe('lost');
     expect(await watches[1]).toBe('lost');
     over.abort();

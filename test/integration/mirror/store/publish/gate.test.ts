@@ -25,29 +25,19 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import {
-  acquireLease,
-  type Lease,
-  releaseLease,
-  createGate,
-  GateBlockedError,
-} from '../../../../../src/mirror/store/leases.ts';
+import { acquireLease, createGate, GateBlockedError } from '../../../../../src/mirror/store/leases.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { type DirectoryLayout, layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import { manifestWith } from '../../../../support/builders.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
+import { endLease, takeLease } from '../../../../support/leases.ts';
 import { type MirrorHarness, startMirrored, startPair } from '../../../../support/mirror-harness.ts';
 import { openTestStore, stageText } from '../../../../support/published.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const NEVER = new AbortController().signal;
 const native = bindNativeCalls();
-
-function take({ directory }: { directory: string }): Promise<Lease> {
-  const request = { holder: 'a test', durationMs: 60_000, signal: NEVER };
-  return acquireLease(layoutOf(directory), native, request, Date.now);
-}
 
 /** Holds the lock on publishing, like a program that hangs. */
 async function block({ gate }: DirectoryLayout): Promise<FileHandle> {
@@ -82,11 +72,11 @@ it('an interrupted move is reported to a lease, protected after it from other pu
   const { store } = mirror.context;
   service.renameRepository(plan, 'New');
   await leaveHalfMove(mirror, 'Old', 'New');
-  const lease = await take(mirror);
+  const lease = await takeLease(mirror);
   expect([...(await unfinishedPublishes(store.layout)).targets]).toEqual(['Old/main', 'New/main']);
   expect(await recover(store, NEVER)).toEqual([]);
   expect(await mirror.results()).toMatchObject({ 'New/main': { reason: 'lease', outcome: 'held' } });
-  await releaseLease(store.layout, lease.id);
+  await endLease(mirror, lease);
   const manifest = await publishedManifest(store.layout, 'Old/main');
   if (manifest === null) throw new Error('no manifest');
   const leased = { code: 'publish.leased' };
@@ -108,7 +98,7 @@ describe('a duplicate that a lease keeps from leaving', () => {
         preserveTimestamps: true,
       });
     }
-    await take(mirror);
+    await takeLease(mirror);
     const { results } = await mirror.pass();
     expect(results.map(({ action }) => `${action.path} ${action.reason}`).sort()).toEqual([
       'Old/main lease',
@@ -135,12 +125,12 @@ describe('the view for the command before publishing', () => {
     service.write(repository, 'main', 'a.xlsx', 'v2');
     const pass = mirror.results();
     while (!(await readdir(folder)).includes('gate.sh.seen')) await sleep(10);
-    const lease = await take(mirror);
+    const lease = await takeLease(mirror);
     const before = await mirror.stamps();
     await writeFile(`${script}.go`, '');
     expect(await pass).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
     expect(await mirror.stamps()).toEqual(before);
-    await releaseLease(layoutOf(mirror.directory), lease.id);
+    await endLease(mirror, lease);
     expect((await mirror.pass()).exitCode).toBe(0);
     await mirror.expectExact();
     expect(await readdir(layoutOf(mirror.directory).staging)).toEqual([]);
@@ -266,7 +256,7 @@ describe('the lock on publishing', () => {
     };
     const publishing = (await store.inventory.read()).published.map(publishAgain);
     await expect.poll(() => ends.length).toBeGreaterThan(8);
-    await take(mirror);
+    await takeLease(mirror);
     const grantedAtMs = performance.now();
     for (const ended of await Promise.all(publishing))
       expect(ended).toMatchObject({ code: 'publish.leased' });
