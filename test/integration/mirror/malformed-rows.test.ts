@@ -100,13 +100,11 @@ describe('a row of the list of workbooks that cannot be read', () => {
   );
 });
 
-describe('a row of the list of repositories that cannot be read', () => {
-  it('is reported, and makes the pass end with 1, as its repository is not mirrored', async () => {
-    const { command, service } = await mirrored();
-    service.knobs.malformedRepositories = [{ id: 'x', name: 'Budget', full_name: null }];
-    const { exitCode, stderr } = await command(['sync']);
-    expect(exitCode).toBe(1);
-    expect(stderr).toContain('"x"');
-    expect(stderr).toContain('"full_name"');
-  });
+it('a row of the list of repositories that cannot be read is reported, and makes the pass end with 1, as its repository is not mirrored', async () => {
+  const { command, service } = await mirrored();
+  service.knobs.malformedRepositories = [{ id: 'x', name: 'Budget', full_name: null }];
+  const { exitCode, stderr } = await command(['sync']);
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('"x"');
+  expect(stderr).toContain('"full_name"');
 });

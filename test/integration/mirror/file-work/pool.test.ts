@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Worker } from 'node:worker_threads';
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
 import { doInThread } from '../../../../src/mirror/file-work/pool.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -29,36 +29,32 @@ async function walked(): Promise<readonly string[]> {
   return (await doInThread('walk', tree)).paths;
 }
 
-describe('a thread with a cancelled task', () => {
-  it('ends, as the program could not end otherwise', async () => {
-    const control = new AbortController();
-    const starting = once(process, 'worker') as Promise<[Worker]>;
-    const walking = doInThread('walk', tree, control.signal);
-    const [thread] = await starting;
-    const ended = once(thread, 'exit');
-    control.abort();
-    await expect(walking).rejects.toBe(control.signal.reason);
-    await ended;
-    await expect(doInThread('walk', tree, control.signal)).rejects.toBe(control.signal.reason);
-    expect(started).toHaveLength(1);
-  });
+it('a thread with a cancelled task ends, as the program could not end otherwise', async () => {
+  const control = new AbortController();
+  const starting = once(process, 'worker') as Promise<[Worker]>;
+  const walking = doInThread('walk', tree, control.signal);
+  const [thread] = await starting;
+  const ended = once(thread, 'exit');
+  control.abort();
+  await expect(walking).rejects.toBe(control.signal.reason);
+  await ended;
+  await expect(doInThread('walk', tree, control.signal)).rejects.toBe(control.signal.reason);
+  expect(started).toHaveLength(1);
 });
 
-describe('idle threads', () => {
-  it('take the next task, or end after a while, and new ones start for later tasks', async () => {
-    expect(await walked()).toEqual(['plan.xlsx']);
-    vi.advanceTimersByTime(1000);
-    expect(await walked()).toEqual(['plan.xlsx']);
-    expect(started).toHaveLength(1);
-    const [first] = started;
-    if (first === undefined) throw new Error('there is no thread');
-    const ended = once(first, 'exit');
-    vi.advanceTimersByTime(60_000);
-    // The first has not ended: no task waits for it.
-    expect(await walked()).toEqual(['plan.xlsx']);
-    expect(started).toHaveLength(2);
-    await ended;
-    expect(await walked()).toEqual(['plan.xlsx']);
-    expect(started).toHaveLength(2);
-  });
+it('idle threads take the next task, or end after a while, and new ones start for later tasks', async () => {
+  expect(await walked()).toEqual(['plan.xlsx']);
+  vi.advanceTimersByTime(1000);
+  expect(await walked()).toEqual(['plan.xlsx']);
+  expect(started).toHaveLength(1);
+  const [first] = started;
+  if (first === undefined) throw new Error('there is no thread');
+  const ended = once(first, 'exit');
+  vi.advanceTimersByTime(60_000);
+  // The first has not ended: no task waits for it.
+  expect(await walked()).toEqual(['plan.xlsx']);
+  expect(started).toHaveLength(2);
+  await ended;
+  expect(await walked()).toEqual(['plan.xlsx']);
+  expect(started).toHaveLength(2);
 });

@@ -401,20 +401,18 @@ describe('after any fault of an answer, no correct data is lost', () => {
   );
 });
 
-describe('an answer cut at any byte changes nothing, and the next pass corrects that', () => {
-  it.each(['content-length', 'chunked'] as const)(
-    '(%s)',
-    async (length) => {
-      const pairs = await lanesOf({ length });
-      const points: AttackPoint[] = [];
-      for (const endpoint of ['repos', 'workbooks', 'second-page', 'contents'] as const) {
-        const bytes = ((await pairs[0]?.lengthOf(endpoint)) ?? 0) + SPARE_BYTES;
-        for (const [how, faultAt] of Object.entries(CUTS))
-          for (let at = 0; at < bytes; at += 1)
-            points.push(pointOf(pairs, endpoint, how, `${endpoint} ${how} ${at}`, faultAt(at)));
-      }
-      await sweep(`answers cut (${length})`, points, CUT_SAMPLE, LANES);
-    },
-    TIMEOUT_MS,
-  );
-});
+it.each(['content-length', 'chunked'] as const)(
+  'an answer cut at any byte changes nothing, and the next pass corrects that (%s)',
+  async (length) => {
+    const pairs = await lanesOf({ length });
+    const points: AttackPoint[] = [];
+    for (const endpoint of ['repos', 'workbooks', 'second-page', 'contents'] as const) {
+      const bytes = ((await pairs[0]?.lengthOf(endpoint)) ?? 0) + SPARE_BYTES;
+      for (const [how, faultAt] of Object.entries(CUTS))
+        for (let at = 0; at < bytes; at += 1)
+          points.push(pointOf(pairs, endpoint, how, `${endpoint} ${how} ${at}`, faultAt(at)));
+    }
+    await sweep(`answers cut (${length})`, points, CUT_SAMPLE, LANES);
+  },
+  TIMEOUT_MS,
+);

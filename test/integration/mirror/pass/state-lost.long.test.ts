@@ -95,21 +95,19 @@ describe('a state cache that', () => {
   });
 });
 
-describe('a manifest that', () => {
-  it.each<[string, (file: string) => Promise<void>]>([
-    ['is deleted', (file) => rm(file)],
-    ['is cut in the middle', (file) => truncate(file, 100)],
-    [
-      'is of a future format',
-      async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('"format": 1', '"format": 99')),
-    ],
-  ])('%s is written again from the service, and the old tree is kept', async (_what, lose) => {
-    const { service, mirror } = await startMirrored();
-    await lose(join(mirror.directory, 'manifests/A/main.json'));
-    service.takeRequests();
-    expect((await mirror.pass()).exitCode).toBe(0);
-    expect(service.takeDownloads()).toHaveLength(1);
-    await mirror.expectExact();
-    expect((await mirror.files('history')).size).toBeGreaterThan(0);
-  });
+it.each<[string, (file: string) => Promise<void>]>([
+  ['is deleted', (file) => rm(file)],
+  ['is cut in the middle', (file) => truncate(file, 100)],
+  [
+    'is of a future format',
+    async (file) => writeFile(file, (await readFile(file, 'utf8')).replace('"format": 1', '"format": 99')),
+  ],
+])('a manifest that %s is written again from the service, and the old tree is kept', async (_what, lose) => {
+  const { service, mirror } = await startMirrored();
+  await lose(join(mirror.directory, 'manifests/A/main.json'));
+  service.takeRequests();
+  expect((await mirror.pass()).exitCode).toBe(0);
+  expect(service.takeDownloads()).toHaveLength(1);
+  await mirror.expectExact();
+  expect((await mirror.files('history')).size).toBeGreaterThan(0);
 });

@@ -3,41 +3,37 @@ import { describe, expect, it } from 'vitest';
 import { endLease, takeLease } from '../../../support/leases.ts';
 import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
-describe('one row a branch, or one row in all', () => {
-  it('keeps a branch if all its workbooks are now shown on other branches', async () => {
-    const { service, mirror } = await startPair({ rows: 'latest-only' }, { RETIRE_AFTER_PASSES: '1' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
-    await mirror.pass();
-    service.fork(repository, 'main', 'dev');
-    service.write(repository, 'dev', 'a.xlsx', 'a2');
-    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
-    await mirror.expectExact({
-      'Accounting/main': treeOf({ 'a.xlsx': 'a1' }),
-      'Accounting/dev': treeOf({ 'a.xlsx': 'a2' }),
-    });
-    service.write(repository, 'main', 'a.xlsx', 'a3');
-    service.write(repository, 'dev', 'a.xlsx', 'a4');
-    await mirror.pass();
-    await mirror.expectExact({
-      'Accounting/main': treeOf({ 'a.xlsx': 'a3' }),
-      'Accounting/dev': treeOf({ 'a.xlsx': 'a4' }),
-    });
+it('a branch is kept if all its workbooks are now shown on other branches, each in one row', async () => {
+  const { service, mirror } = await startPair({ rows: 'latest-only' }, { RETIRE_AFTER_PASSES: '1' });
+  const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+  await mirror.pass();
+  service.fork(repository, 'main', 'dev');
+  service.write(repository, 'dev', 'a.xlsx', 'a2');
+  for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+  await mirror.expectExact({
+    'Accounting/main': treeOf({ 'a.xlsx': 'a1' }),
+    'Accounting/dev': treeOf({ 'a.xlsx': 'a2' }),
+  });
+  service.write(repository, 'main', 'a.xlsx', 'a3');
+  service.write(repository, 'dev', 'a.xlsx', 'a4');
+  await mirror.pass();
+  await mirror.expectExact({
+    'Accounting/main': treeOf({ 'a.xlsx': 'a3' }),
+    'Accounting/dev': treeOf({ 'a.xlsx': 'a4' }),
   });
 });
 
-describe('the branches that are mirrored', () => {
-  it('replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
-    const { service, mirror, repository } = await startMirrored('Accounting', { 'readme.md': 'r' });
-    expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD']);
-    service.write(repository, 'main', 'a.xlsx', 'a');
-    for (let pass = 0; pass < 2; pass += 1) {
-      await mirror.pass();
-      expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'readme.md': 'r', 'a.xlsx': 'a' }));
-    }
-    await mirror.expectExact();
-    const history = [...(await mirror.files('history/Accounting/HEAD')).values()].map(String);
-    expect(history).toContain('r');
-  });
+it('the branches that are mirrored replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'readme.md': 'r' });
+  expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD']);
+  service.write(repository, 'main', 'a.xlsx', 'a');
+  for (let pass = 0; pass < 2; pass += 1) {
+    await mirror.pass();
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'readme.md': 'r', 'a.xlsx': 'a' }));
+  }
+  await mirror.expectExact();
+  const history = [...(await mirror.files('history/Accounting/HEAD')).values()].map(String);
+  expect(history).toContain('r');
 });
 
 describe('a deleted branch', () => {

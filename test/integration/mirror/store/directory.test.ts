@@ -163,28 +163,26 @@ describe('a directory whose lock another instance took', () => {
   });
 });
 
-describe('foreign links below the directory', () => {
-  it.each([
-    ['mirror/org', 'mirror'],
-    ['manifests/org', 'manifests'],
-    ['history/org', 'history'],
-  ])('are not followed: %s', async (link, folder) => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const repository = service.addRepository('org/plan.git', { 'plan.xlsx': 'v1' });
-    service.addRepository('Other', { 'plan.xlsx': 'x' });
-    await mirror.pass();
-    const outside = await temporaryFolder();
-    const place = join(mirror.directory, link);
-    const aside = join(outside, 'org');
-    if (folder === 'history') await mkdir(aside);
-    else await rename(place, aside);
-    await symlink(aside, place);
-    const before = await readdir(aside, { recursive: true });
-    service.write(repository, 'main', 'plan.xlsx', 'v2');
-    await mirror.pass().catch(() => {});
-    service.removeRepository(repository);
-    await mirror.pass().catch(() => {});
-    await mirror.pass().catch(() => {});
-    expect(await readdir(aside, { recursive: true })).toEqual(before);
-  });
+it.each([
+  ['mirror/org', 'mirror'],
+  ['manifests/org', 'manifests'],
+  ['history/org', 'history'],
+])('foreign links below the directory are not followed: %s', async (link, folder) => {
+  const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+  const repository = service.addRepository('org/plan.git', { 'plan.xlsx': 'v1' });
+  service.addRepository('Other', { 'plan.xlsx': 'x' });
+  await mirror.pass();
+  const outside = await temporaryFolder();
+  const place = join(mirror.directory, link);
+  const aside = join(outside, 'org');
+  if (folder === 'history') await mkdir(aside);
+  else await rename(place, aside);
+  await symlink(aside, place);
+  const before = await readdir(aside, { recursive: true });
+  service.write(repository, 'main', 'plan.xlsx', 'v2');
+  await mirror.pass().catch(() => {});
+  service.removeRepository(repository);
+  await mirror.pass().catch(() => {});
+  await mirror.pass().catch(() => {});
+  expect(await readdir(aside, { recursive: true })).toEqual(before);
 });

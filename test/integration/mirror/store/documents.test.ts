@@ -94,22 +94,20 @@ describe('the inventory of a directory', () => {
   });
 });
 
-describe('an inventory that is a link', () => {
-  it('is neither followed nor written through, and is replaced by a file', async () => {
-    const { mirror, file } = await mirrored();
-    const outside = join(await temporaryFolder(), 'inventory.json');
-    const text = await readFile(file, 'utf8');
-    await mirror.whileClosed(async () => {
-      await rename(file, outside);
-      await symlink(outside, file);
-      await lose(mirror, 'A/main');
-    });
-    await mirror.pass();
-    expect(mirror.eventsOf('inventory.damaged')).toMatchObject([{ problem: DAMAGED }]);
-    expect(mirror.eventsOf('target.lost')).toEqual([]);
-    expect((await lstat(file)).isFile()).toBe(true);
-    expect(await readFile(outside, 'utf8')).toBe(text);
+it('an inventory that is a link is neither followed nor written through, and is replaced by a file', async () => {
+  const { mirror, file } = await mirrored();
+  const outside = join(await temporaryFolder(), 'inventory.json');
+  const text = await readFile(file, 'utf8');
+  await mirror.whileClosed(async () => {
+    await rename(file, outside);
+    await symlink(outside, file);
+    await lose(mirror, 'A/main');
   });
+  await mirror.pass();
+  expect(mirror.eventsOf('inventory.damaged')).toMatchObject([{ problem: DAMAGED }]);
+  expect(mirror.eventsOf('target.lost')).toEqual([]);
+  expect((await lstat(file)).isFile()).toBe(true);
+  expect(await readFile(outside, 'utf8')).toBe(text);
 });
 
 describe('a target that is lost with its manifest', () => {

@@ -251,15 +251,13 @@ describe('an error in the middle of a publish', () => {
   });
 });
 
-describe('the directory', () => {
-  it('leaves no file of a shared directory open if it cannot be opened', async () => {
-    const directory = await temporaryFolder();
-    const open = (): Promise<MirrorStore> => openTestStore(directory, { shard: { index: 1, count: 2 } });
-    await (await open()).lock.release();
-    const ofEarlierVersion = join(directory, '.workbook-mirror/shards/1/staging/left');
-    await mkdir(ofEarlierVersion);
-    await writeFile(join(ofEarlierVersion, 'intent.json'), '{}');
-    await expect(open()).rejects.toMatchObject({ code: 'directory.unusable' });
-    expect(filesOpenBelow(directory)).toEqual([]);
-  });
+it('the directory leaves no file of a shared directory open if it cannot be opened', async () => {
+  const directory = await temporaryFolder();
+  const open = (): Promise<MirrorStore> => openTestStore(directory, { shard: { index: 1, count: 2 } });
+  await (await open()).lock.release();
+  const ofEarlierVersion = join(directory, '.workbook-mirror/shards/1/staging/left');
+  await mkdir(ofEarlierVersion);
+  await writeFile(join(ofEarlierVersion, 'intent.json'), '{}');
+  await expect(open()).rejects.toMatchObject({ code: 'directory.unusable' });
+  expect(filesOpenBelow(directory)).toEqual([]);
 });

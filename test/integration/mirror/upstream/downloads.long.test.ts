@@ -370,13 +370,11 @@ describe('a single file', () => {
   });
 });
 
-describe('a disk that fails', () => {
-  it('is not a fault of the service, and is not retried', async () => {
-    state = archive(100_000);
-    destination = join(folder, 'missing', 'download');
-    await expect(download(open())).rejects.toMatchObject({ code: 'disk.failed' });
-    expect(asked).toHaveLength(1);
-  });
+it('a disk that fails is not a fault of the service, and is not retried', async () => {
+  state = archive(100_000);
+  destination = join(folder, 'missing', 'download');
+  await expect(download(open())).rejects.toMatchObject({ code: 'disk.failed' });
+  expect(asked).toHaveLength(1);
 });
 
 describe('a limited download', () => {
@@ -399,24 +397,22 @@ describe('a limited download', () => {
   });
 });
 
-describe('connections', () => {
-  it('for lists are separate from the connections for downloads', async () => {
-    state = archive(1_000_000);
-    moods = Array.from({ length: 2 }, () => ({ cutAfter: 100, isStalled: true }));
-    const abort = new AbortController();
-    const context = open({ connections: 1 });
-    const left = ['a', 'b'].map(async (name) =>
-      context
-        .download({ ...request(abort.signal, join(folder, name)), etag: null })
-        .catch((error: unknown) => error),
-    );
-    await expect.poll(() => asked.length).toBe(1);
-    const listed = await transport.send(
-      { generation: 'current', target: '/repos', signal: abort.signal },
-      ({ status }) => Promise.resolve(status),
-    );
-    expect(listed).toBe(200);
-    abort.abort();
-    expect(await Promise.all(left)).toMatchObject([{ code: 'pass.abandoned' }, { code: 'pass.abandoned' }]);
-  });
+it('connections for lists are separate from the connections for downloads', async () => {
+  state = archive(1_000_000);
+  moods = Array.from({ length: 2 }, () => ({ cutAfter: 100, isStalled: true }));
+  const abort = new AbortController();
+  const context = open({ connections: 1 });
+  const left = ['a', 'b'].map(async (name) =>
+    context
+      .download({ ...request(abort.signal, join(folder, name)), etag: null })
+      .catch((error: unknown) => error),
+  );
+  await expect.poll(() => asked.length).toBe(1);
+  const listed = await transport.send(
+    { generation: 'current', target: '/repos', signal: abort.signal },
+    ({ status }) => Promise.resolve(status),
+  );
+  expect(listed).toBe(200);
+  abort.abort();
+  expect(await Promise.all(left)).toMatchObject([{ code: 'pass.abandoned' }, { code: 'pass.abandoned' }]);
 });

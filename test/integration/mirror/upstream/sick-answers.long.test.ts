@@ -293,12 +293,10 @@ describe('contents', () => {
   });
 });
 
-describe('a service that falls silent', () => {
-  it.each([
-    ['before', { kind: 'silence' }, 'service.timeout'],
-    ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
-  ] as const)('%s contents fails only this target', async (_when, fault, code) => {
-    const pair = await withSickContents(fault, { SERVICE_TIMEOUT: '400ms' });
-    await failsAlone(pair, { code, errorAction: 'retry' }, true);
-  });
+it.each([
+  ['before', { kind: 'silence' }, 'service.timeout'],
+  ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
+] as const)('a service that falls silent %s contents fails only this target', async (_when, fault, code) => {
+  const pair = await withSickContents(fault, { SERVICE_TIMEOUT: '400ms' });
+  await failsAlone(pair, { code, errorAction: 'retry' }, true);
 });

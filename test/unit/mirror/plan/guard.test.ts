@@ -201,14 +201,12 @@ describe('a version that would delete too many files', () => {
   });
 });
 
-describe('files that only moved', () => {
-  it('are paired by path if several have the same bytes', () => {
-    const same = (...paths: readonly string[]): ManifestFile[] =>
-      paths.map((path) => manifestFile(path, { sha256: '1' }));
-    const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
-    expect([...moved].map(([from, { path }]) => [from, path])).toEqual([
-      ['a', 'x'],
-      ['b', 'y'],
-    ]);
-  });
+it('files that only moved are paired by path if several have the same bytes', () => {
+  const same = (...paths: readonly string[]): ManifestFile[] =>
+    paths.map((path) => manifestFile(path, { sha256: '1' }));
+  const moved = movedFiles(same('c', 'a', 'b'), [...same('y', 'x'), manifestFile('z', { sha256: '2' })]);
+  expect([...moved].map(([from, { path }]) => [from, path])).toEqual([
+    ['a', 'x'],
+    ['b', 'y'],
+  ]);
 });

@@ -115,24 +115,22 @@ function allAt(timeMs: number | null): (number | null)[] {
   return KEYS.map(() => timeMs);
 }
 
-describe('a target that passes keep', () => {
-  it('has the last of several records saved at once', async () => {
-    const disk = new Disk();
-    const store = disk.open();
-    await pass(store, [], { listedAtMs: NOW_MS });
-    const [before] = (await store.records()).values();
-    if (before === undefined) throw new Error('there is no record');
-    const held = recordAfter(before, 'held', NOW_MS + 1);
-    const kept = recordAfter(before, 'kept', NOW_MS + 1);
-    for (const [one, last] of [
-      [held, kept],
-      [kept, held],
-    ] as const) {
-      await store.saveRecords([one, last]);
-      const { decisions } = (await disk.open().records()).get(targetKey(before.target)) ?? {};
-      expect(decisions).toEqual(last.decisions);
-    }
-  });
+it('a target that passes keep has the last of several records saved at once', async () => {
+  const disk = new Disk();
+  const store = disk.open();
+  await pass(store, [], { listedAtMs: NOW_MS });
+  const [before] = (await store.records()).values();
+  if (before === undefined) throw new Error('there is no record');
+  const held = recordAfter(before, 'held', NOW_MS + 1);
+  const kept = recordAfter(before, 'kept', NOW_MS + 1);
+  for (const [one, last] of [
+    [held, kept],
+    [kept, held],
+  ] as const) {
+    await store.saveRecords([one, last]);
+    const { decisions } = (await disk.open().records()).get(targetKey(before.target)) ?? {};
+    expect(decisions).toEqual(last.decisions);
+  }
 });
 
 const somePass = fc.record({
@@ -239,19 +237,17 @@ describe('a note that a tree differs from its manifest', () => {
   });
 });
 
-describe('over all sequences of passes', () => {
-  it('the shown times equal those of a model that writes every record, and are never too late', async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(somePass, { maxLength: 12 }), async (passes) => {
-        const comparison = new Comparison();
-        let listedAtMs = NOW_MS;
-        for (const { happenings, minutes, end } of passes) {
-          listedAtMs += minutes * MINUTE_MS;
-          if (end === 'fails at once') await comparison.failAtOnce();
-          else await comparison.pass(happenings, listedAtMs, end);
-        }
-      }),
-      { numRuns: 150 },
-    );
-  });
+it('over all sequences of passes the shown times equal those of a model that writes every record, and are never too late', async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(somePass, { maxLength: 12 }), async (passes) => {
+      const comparison = new Comparison();
+      let listedAtMs = NOW_MS;
+      for (const { happenings, minutes, end } of passes) {
+        listedAtMs += minutes * MINUTE_MS;
+        if (end === 'fails at once') await comparison.failAtOnce();
+        else await comparison.pass(happenings, listedAtMs, end);
+      }
+    }),
+    { numRuns: 150 },
+  );
 });

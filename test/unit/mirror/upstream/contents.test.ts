@@ -25,32 +25,28 @@ function isExpected(start: Buffer, expected: Parameters<typeof isExpectedFile>[1
   return isExpectedFile({ sizeBytes: start.length, sha256: 'ab', start }, expected);
 }
 
-describe('a workbook with a known digest', () => {
-  it('is the file with that digest and size, with any content, and no other', () => {
-    const page = Buffer.from('<!doctype html>');
-    expect(isExpected(page, { sha256: 'AB' })).toBe(true);
-    expect(isExpected(page, { sha256: 'ab', sizeBytes: 15 })).toBe(true);
-    const workbook = zipOf('[Content_Types].xml');
-    for (const other of [{ sha256: 'cd' }, { sha256: 'ab', sizeBytes: 1 }, { sizeBytes: 1 }])
-      expect(isExpected(workbook, other)).toBe(false);
-  });
+it('a workbook with a known digest is the file with that digest and size, with any content, and no other', () => {
+  const page = Buffer.from('<!doctype html>');
+  expect(isExpected(page, { sha256: 'AB' })).toBe(true);
+  expect(isExpected(page, { sha256: 'ab', sizeBytes: 15 })).toBe(true);
+  const workbook = zipOf('[Content_Types].xml');
+  for (const other of [{ sha256: 'cd' }, { sha256: 'ab', sizeBytes: 1 }, { sizeBytes: 1 }])
+    expect(isExpected(workbook, other)).toBe(false);
 });
 
-describe('a workbook without a known digest', () => {
-  it.each<[string, Buffer, boolean]>([
-    ['a new workbook', zipOf('[Content_Types].xml'), true],
-    ['one by another program', zipOf('docProps/app.xml'), true],
-    ['an OpenDocument one', zipOf('mimetype'), true],
-    ['an old one, or one with a password', COMPOUND, true],
-    ['a login page', Buffer.from('\n<!DOCTYPE html><html>'), false],
-    ['an error in JSON', Buffer.from('{"detail":"no"}'), false],
-    ['text', Buffer.from('text'), false],
-    ['nothing', Buffer.alloc(0), false],
-    ['the archive of a folder', zipOf('plan.xlsx'), false],
-    ['an archive of nothing', Buffer.from('PK\u0005\u0006'.padEnd(30, '\0'), 'latin1'), false],
-  ])('begins like a workbook: %s', (_what, start, isTaken) => {
-    expect(isExpected(start, {})).toBe(isTaken);
-  });
+it.each<[string, Buffer, boolean]>([
+  ['a new workbook', zipOf('[Content_Types].xml'), true],
+  ['one by another program', zipOf('docProps/app.xml'), true],
+  ['an OpenDocument one', zipOf('mimetype'), true],
+  ['an old one, or one with a password', COMPOUND, true],
+  ['a login page', Buffer.from('\n<!DOCTYPE html><html>'), false],
+  ['an error in JSON', Buffer.from('{"detail":"no"}'), false],
+  ['text', Buffer.from('text'), false],
+  ['nothing', Buffer.alloc(0), false],
+  ['the archive of a folder', zipOf('plan.xlsx'), false],
+  ['an archive of nothing', Buffer.from('PK\u0005\u0006'.padEnd(30, '\0'), 'latin1'), false],
+])('a workbook without a known digest begins like a workbook: %s', (_what, start, isTaken) => {
+  expect(isExpected(start, {})).toBe(isTaken);
 });
 
 const GIT = repository({ id: 'aaaa-1', fullName: 'github.com/org/plan.git' });

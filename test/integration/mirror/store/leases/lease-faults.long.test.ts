@@ -74,36 +74,32 @@ describe('a lease that cannot be read', () => {
   });
 });
 
-describe('sweeping the folder of the leases', () => {
-  it('removes files only, and nothing that lies in a folder', async () => {
-    const { mirror } = await startPair();
-    const layout = layoutOf(mirror.directory);
-    const outside = join(await temporaryFolder(), 'precious');
-    await writeFile(outside, 'x');
-    await mkdir(join(layout.leases, 'folder/deeper'), { recursive: true });
-    await link(outside, join(layout.leases, 'folder/deeper/file'));
-    await writeFile(join(layout.leases, 'old.json'), '{');
-    const longAgo = new Date(Date.now() - LONGEST_LEASE_MS - 1000);
-    for (const name of ['folder', 'old.json']) await utimes(join(layout.leases, name), longAgo, longAgo);
-    await sweepLeases(layout, Date.now());
-    expect(await readdir(layout.leases, { recursive: true })).toEqual([
-      'folder',
-      'folder/deeper',
-      'folder/deeper/file',
-    ]);
-  });
+it('sweeping the folder of the leases removes files only, and nothing that lies in a folder', async () => {
+  const { mirror } = await startPair();
+  const layout = layoutOf(mirror.directory);
+  const outside = join(await temporaryFolder(), 'precious');
+  await writeFile(outside, 'x');
+  await mkdir(join(layout.leases, 'folder/deeper'), { recursive: true });
+  await link(outside, join(layout.leases, 'folder/deeper/file'));
+  await writeFile(join(layout.leases, 'old.json'), '{');
+  const longAgo = new Date(Date.now() - LONGEST_LEASE_MS - 1000);
+  for (const name of ['folder', 'old.json']) await utimes(join(layout.leases, name), longAgo, longAgo);
+  await sweepLeases(layout, Date.now());
+  expect(await readdir(layout.leases, { recursive: true })).toEqual([
+    'folder',
+    'folder/deeper',
+    'folder/deeper/file',
+  ]);
 });
 
-describe('the command under a lease', () => {
-  it('is awaited although a signal could not be sent to it', async () => {
-    const child = spawn('/bin/sh', ['-c', 'read line; exit 7'], { stdio: ['pipe', 'ignore', 'ignore'] });
-    const end = ended(child, ['sh']);
-    await once(child, 'spawn');
-    await new Promise(setImmediate);
-    child.emit('error', Object.assign(new Error('kill EPERM'), { code: 'EPERM' }));
-    child.stdin.end('go on\n');
-    expect(await end).toBe(7);
-  });
+it('the command under a lease is awaited although a signal could not be sent to it', async () => {
+  const child = spawn('/bin/sh', ['-c', 'read line; exit 7'], { stdio: ['pipe', 'ignore', 'ignore'] });
+  const end = ended(child, ['sh']);
+  await once(child, 'spawn');
+  await new Promise(setImmediate);
+  child.emit('error', Object.assign(new Error('kill EPERM'), { code: 'EPERM' }));
+  child.stdin.end('go on\n');
+  expect(await end).toBe(7);
 });
 
 it('a file that cannot be written whole leaves nothing behind', async () => {

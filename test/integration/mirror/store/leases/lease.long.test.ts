@@ -181,33 +181,31 @@ describe('a lease that is taken during publishing', () => {
   });
 });
 
-describe('the commands that publish', () => {
-  it('restore nothing into the mirror while a lease holds', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const gone = service.addRepository('Gone', { 'a.xlsx': '1' });
-    service.addRepository('Same', { 'a.xlsx': '1' });
-    await mirror.pass();
-    service.removeRepository(gone);
-    await mirror.pass();
-    const layout = layoutOf(mirror.directory);
-    const [entry] = await readHistory(layout);
-    if (entry === undefined) throw new Error('nothing in the history');
-    await mirror.whileClosed(async () => {
-      const lease = await takeLease(mirror);
-      const store = await openTestStore(mirror.directory);
-      const manifest = await manifestOfEntry(entry);
-      const state = { ...entry, place: 'history', manifest, left: entry };
-      const found = await findFiles(layout, state, manifest.files, NEVER, () => {});
-      const restore = (): Promise<void> => restoreToMirror(store, state, found, Date.now(), NEVER);
-      await expect(restore()).rejects.toMatchObject({
-        code: 'publish.leased',
-      });
-      await endLease(mirror, lease);
-      await restore();
-      await store.lock.release();
+it('the commands that publish restore nothing into the mirror while a lease holds', async () => {
+  const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+  const gone = service.addRepository('Gone', { 'a.xlsx': '1' });
+  service.addRepository('Same', { 'a.xlsx': '1' });
+  await mirror.pass();
+  service.removeRepository(gone);
+  await mirror.pass();
+  const layout = layoutOf(mirror.directory);
+  const [entry] = await readHistory(layout);
+  if (entry === undefined) throw new Error('nothing in the history');
+  await mirror.whileClosed(async () => {
+    const lease = await takeLease(mirror);
+    const store = await openTestStore(mirror.directory);
+    const manifest = await manifestOfEntry(entry);
+    const state = { ...entry, place: 'history', manifest, left: entry };
+    const found = await findFiles(layout, state, manifest.files, NEVER, () => {});
+    const restore = (): Promise<void> => restoreToMirror(store, state, found, Date.now(), NEVER);
+    await expect(restore()).rejects.toMatchObject({
+      code: 'publish.leased',
     });
-    expect(await mirror.targets()).toContain('Gone/main');
+    await endLease(mirror, lease);
+    await restore();
+    await store.lock.release();
   });
+  expect(await mirror.targets()).toContain('Gone/main');
 });
 
 describe('leases on disk', () => {
