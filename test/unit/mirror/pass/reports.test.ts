@@ -35,7 +35,6 @@ describe("the service's failures", () => {
   const OTHER = row({ versionId: 'v2', failure: 2 });
 
   it.each<[string, Poll[], string[][]]>([
-    ['once', [[FAILED], [FAILED]], [['failed v1 2'], []]],
     ['again at another count', [[FAILED], [AGAIN], [AGAIN]], [['failed v1 2'], ['failed v1 3'], []]],
     ['again at another version', [[FAILED], [OTHER]], [['failed v1 2'], ['failed v2 2']]],
     ['and once more when they clear', [[FAILED], [NEWER], [NEWER]], [['failed v1 2'], ['recovered v2'], []]],

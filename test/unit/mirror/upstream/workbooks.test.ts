@@ -333,15 +333,10 @@ describe('the address of the next page', () => {
     ['an absolute address', page2],
     ['a path', '/app/api/v1/workbooks?page=2'],
     ['a path without the prefix of the base address', '/api/v1/workbooks?page=2'],
-    ['a path without /api', '/v1/workbooks?page=2'],
-    ['a relative path', 'workbooks?page=2'],
     ['a bare query', '?page=2'],
     ['the inner host behind a proxy', 'http://10.0.0.7:8080/api/v1/workbooks?page=2'],
-    ['the same host without TLS', 'http://service.example/app/api/v1/workbooks?page=2'],
-    ['the same host on another port', 'https://service.example:8443/app/api/v1/workbooks?page=2'],
     ['an address without a scheme', '//inner/api/v1/workbooks?page=2'],
     ['a fragment', '?page=2#top'],
-    ['a foreign path on a foreign host', 'https://evil.example/collect?page=2'],
     ['credentials on a foreign host', 'https://user:pass@evil.example/collect?page=2'],
     ['another scheme', 'javascript:alert(1)?page=2'],
   ])('from %s', (_what, reference) => {
@@ -363,19 +358,12 @@ describe('the address of the next page', () => {
     expect(new URL(next('?page=2')).searchParams.has('status')).toBe(false);
   });
 
-  it.each([
-    CURRENT.href,
-    '/app/api/v1/workbooks',
-    'https://inner/page/2',
-    'workbooks',
-    '#2',
-    '?',
-    'http://[',
-    'https://',
-    'https://evil.example/collect',
-  ])('is not a usable address: %j', (reference) => {
-    expect(() => next(reference)).toThrow(expect.objectContaining({ code: 'listing.malformed' }) as Error);
-  });
+  it.each([CURRENT.href, 'https://inner/page/2', '?', 'http://[', 'https://evil.example/collect'])(
+    'is not a usable address: %j',
+    (reference) => {
+      expect(() => next(reference)).toThrow(expect.objectContaining({ code: 'listing.malformed' }) as Error);
+    },
+  );
 
   it('never leads to another origin', () => {
     const pieces = 'http: https: // / \\ @ evil service.example :8443 ? a=b # ..'.split(' ');
