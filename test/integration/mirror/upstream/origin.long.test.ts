@@ -95,7 +95,7 @@ describe('a redirect', () => {
     expect(service.credentialFaults()).toStrictEqual([]);
   });
 
-  it.each(['/api/%761/workbooks', '/api/v1%2Fworkbooks', '/api/%zz'])(
+  it.each(['/api/v1', '/api/%761/workbooks', '/api/v1%2Fworkbooks', '/api/%zz'])(
     'never takes the key of the current API to %s',
     async (to) => {
       const { service, mirror } = await seeded();
