@@ -44,6 +44,18 @@ describe('the reference to a repository', () => {
     expect(results['git.example.com/one/plan.git/main']).toMatchObject({ code: 'contents.not_found' });
   });
 
+  it('retires nothing because a short name, the only accepted form, became ambiguous', async () => {
+    const { service, mirror } = await startPair(
+      { references: new Set<ReferenceForm>(['name']), v1: '404' },
+      { TARGETS: '**/main' },
+    );
+    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
+    await mirror.pass();
+    service.addRepository('git.example.com/two/plan.git', { 'a.xlsx': 'of two' });
+    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
+    expect(await mirror.targets()).toStrictEqual(['git.example.com/one/plan.git/main']);
+  });
+
   it('retires nothing because no address of contents works any longer', async () => {
     const { service, mirror } = await startPair({ v1: '404' }, { TARGETS: '**/main' });
     service.addRepository('Accounting', { 'a.xlsx': 'a' });
