@@ -259,6 +259,7 @@ describe('a repository missing from the list', () => {
     ['is held in the first complete answer without it', missed(0), 'hold repository-missing'],
     ['is held in the second', missed(1), 'hold repository-missing'],
     ['is retired in the third', missed(2), 'retire repository-gone'],
+    ['is retired in every later one', missed(7), 'retire repository-gone'],
     ['is retired without a list of workbooks too', missed(2, { workbooks: null }), 'retire repository-gone'],
     ['is not retired by an empty list', missed(9, NONE), 'hold no-repositories-listed'],
     ['is not retired by an incomplete list', missed(9, INCOMPLETE), 'hold listing-incomplete'],
