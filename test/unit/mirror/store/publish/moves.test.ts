@@ -174,6 +174,7 @@ describe('the publishing of a change', () => {
     ['one changed file with publish: rename', { changes: one, mode: 'rename' }, 'rename'],
     ['two changed files', { changes: two }, 'exchange'],
     ['the first time with publish: link', { place: 'gone', changes: two, mode: 'link' }, 'link'],
+    ['nothing but facts with publish: link', { mode: 'link', place: 'link' }, 'manifest'],
     ['one changed file in place of a link', { changes: one, place: 'link' }, 'exchange'],
     [
       'two changed files over a link, no swapping',
