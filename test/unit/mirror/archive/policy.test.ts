@@ -110,6 +110,7 @@ function judge(texts: readonly string[], limits: Partial<typeof DEFAULT_LIMITS> 
 describe('the entries of an archive together', () => {
   it.each([
     [['a', 'b', 'a'], '"a" occurs twice'],
+    [['@a', 'a'], '"a" occurs twice'],
     [['f/g/h/a', 'f/g'], '"f/g" is a file and a folder at once'],
     [['@f', 'f/a'], '"f/a" leads through "f", which is a link'],
     [['f/a/b', '@f'], '"f" is a link or a special file, and a folder at once'],
