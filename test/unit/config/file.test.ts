@@ -79,6 +79,7 @@ describe('problems', () => {
     ['targets: a/b', 'targets (/c/f.yaml:1): expected a list of texts'],
     ['targets: [[a]]', 'targets (/c/f.yaml:1): expected a list of texts'],
     ['hello', '/c/f.yaml:1: expected lines of the form "name: value" at the top'],
+    ['- a', '/c/f.yaml:1: expected lines of the form'],
     ['~: b', '/c/f.yaml:1: expected a name that is a plain word'],
     ['log:\n\tlevel: info', '/c/f.yaml:2: not valid YAML: expected spaces for indentation, not tabs'],
     ['directory: a\nstate: sqlite\ndirectory: b', '/c/f.yaml:3: not valid YAML: this name was given before'],
