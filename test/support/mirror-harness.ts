@@ -188,6 +188,13 @@ export class MirrorHarness {
     if (loaded !== null) await reportShare(new MirrorStatusReader(() => loaded, opened).read, opened, null);
   }
 
+  /** Runs a pass, after which the mirror must equal the service. */
+  async exactPass(options: PassOptions = {}): Promise<PassReport> {
+    const report = await this.pass(options);
+    await this.expectExact();
+    return report;
+  }
+
   /** Runs a pass and gives what became of each target. */
   async results(options: PassOptions = {}): Promise<Record<string, TargetResult>> {
     return resultsOf(await this.pass(options));

@@ -73,8 +73,7 @@ describe.each(['auto', 'exchange', 'rename', 'link'])(
       const accounting = service.repositories.find(({ fullName }) => fullName === 'Accounting');
       if (accounting === undefined) throw new Error('no repository');
       service.write(accounting, 'main', 'a.xlsx', 'a3');
-      await mirror.pass();
-      await mirror.expectExact();
+      await mirror.exactPass();
       const states = [
         ['Accounting/main', { 'a.xlsx': 'a1', 'sub/b.xlsx': 'b1', 'notes.txt': 'notes' }],
         ['Accounting/main', { 'a.xlsx': 'a2', 'sub/b.xlsx': 'b1', 'notes.txt': 'notes' }],

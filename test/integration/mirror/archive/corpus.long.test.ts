@@ -126,8 +126,7 @@ async function serve(hostile: HostileArchive, { service, mirror, write }: Situat
   faults.push(...(await escapes(mirror.directory)));
   service.fault = null;
   write('Accounting', `${hostile.name} 2`);
-  await mirror.pass();
-  await mirror.expectExact();
+  await mirror.exactPass();
   return faults;
 }
 

@@ -25,8 +25,7 @@ it('large files of several targets are unpacked at once, and not written again w
     const repository = service.addRepository(name, { 'small.xlsx': name, 'other.txt': 'o' });
     for (const mark of [1, 2]) service.write(repository, 'main', `${mark}.xlsx`, large(mark * name.length));
   }
-  expect((await mirror.pass()).exitCode).toBe(0);
-  await mirror.expectExact();
+  expect((await mirror.exactPass()).exitCode).toBe(0);
   const before = await mirror.stamps();
   const { summary } = await mirror.pass({ aheadMs: 4 * 24 * 3_600_000 });
   expect(summary).toMatchObject({ pulled: 3, changed: 0, failed: 0 });
@@ -48,8 +47,7 @@ describe('the one leading folder', () => {
     service.addRepository('Wide', FILES);
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
     service.addRepository('Single', { 'a.xlsx': 'a' });
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('is kept without a list of workbooks too, if it belongs to the contents', async () => {
@@ -57,8 +55,7 @@ describe('the one leading folder', () => {
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
     service.addRepository('Twice', { 'Reports/Reports/a.xlsx': 'a' });
     service.addRepository('Texts', { 'docs/readme.md': 'r' });
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('may have another name every time', async () => {
@@ -68,8 +65,7 @@ describe('the one leading folder', () => {
     const before = await mirror.stamps();
     service.knobs.leadingFolder = 'plan-2';
     service.write(repository, 'main', 'a.xlsx', 'a2');
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     expect((await mirror.stamps())['Accounting/main/deep/notes.txt']).toBe(
       before['Accounting/main/deep/notes.txt'],
     );
@@ -99,8 +95,7 @@ async function pulled(entries: readonly ZipEntry[]): Promise<MirrorHarness> {
   service.addRepository('Accounting', { 'a.xlsx': 'a', 'x/b.xlsx': 'b' });
   const body = buildZip(entries);
   service.fault = (path) => (path.includes('/contents') ? { kind: 'body', body } : null);
-  expect((await mirror.pass()).exitCode).toBe(0);
-  await mirror.expectExact();
+  expect((await mirror.exactPass()).exitCode).toBe(0);
   return mirror;
 }
 
@@ -148,6 +143,5 @@ it('names that the program uses itself are valid', async () => {
     'mirror/x',
   ];
   service.addRepository('Accounting', Object.fromEntries(['a.xlsx', ...names].map((name) => [name, name])));
-  await mirror.pass();
-  await mirror.expectExact();
+  await mirror.exactPass();
 });

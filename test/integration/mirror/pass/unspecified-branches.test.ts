@@ -48,8 +48,7 @@ describe('a deleted branch', () => {
       expect(report.exitCode).toBe(0);
       expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
     }
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     const history = await mirror.files('history/Accounting/dev');
     expect([...history.values()].map(String)).toContain('b');
     expect([...history.keys()].filter((path) => path.endsWith('.json'))).toHaveLength(1);
@@ -65,7 +64,6 @@ describe('a deleted branch', () => {
     const { results } = await mirror.pass();
     expect(results.map(({ outcome }) => outcome.kind)).toStrictEqual(['held', 'held']);
     await endLease(mirror, lease);
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 });

@@ -56,8 +56,7 @@ describe('when a workbook has changed', () => {
       service.write(repository, 'main', 'a.xlsx', 'a2, after the listing');
       service.knobs.beforeDownload = null;
     };
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     service.takeRequests();
     // Several answers must agree before its bytes count as the new version.
     for (const minutes of [0, 5, 10]) await mirror.pass({ trigger: 'schedule', aheadMs: minutes * 60_000 });
@@ -79,8 +78,7 @@ describe('entity tags', () => {
     expect(report.summary).toMatchObject({ pulled: 3, downloadedBytes: 0, changedFiles: 0 });
     expect(await mirror.stamps()).toStrictEqual(before);
     service.write(service.named(), 'main', 'readme.md', 'changed');
-    await mirror.pass({ aheadMs: 3 * DAY_MS });
-    await mirror.expectExact();
+    await mirror.exactPass({ aheadMs: 3 * DAY_MS });
   });
 
   it.each([
@@ -92,8 +90,7 @@ describe('entity tags', () => {
     seed(service);
     await mirror.pass();
     service.write(service.named(), 'main', 'readme.md', 'changed');
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    await mirror.expectExact();
+    await mirror.exactPass({ aheadMs: DAY_MS + 60_000 });
     const isSent = service.requests.some(({ headers }) => headers['if-none-match'] !== undefined);
     expect(isSent).toBe(etag === 'strong');
   });
@@ -128,8 +125,7 @@ describe('without a list of workbooks', () => {
     for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
     await mirror.expectExact(expected);
     service.knobs.v1 = 'on';
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     expect(await mirror.stamps()).toStrictEqual(before);
     service.takeRequests();
     await mirror.pass({ trigger: 'schedule' });

@@ -62,8 +62,7 @@ async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
     const accounts = service.addRepository('Accounting', { 'd.xlsx': 'd', 'x/e.xlsb': 'e' });
     service.addRepository('Texts', { 'readme.md': 'r' });
     service.addRepository('Empty');
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
 
     const before = await mirror.stamps();
     service.takeRequests();
@@ -75,15 +74,13 @@ async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
     service.write(accounts, 'dev', 'd.xlsx', 'd on dev');
     service.write(plan, 'main', 'Reports/a.xlsx', 'a2');
     service.remove(plan, 'main', 'Reports/readme.md');
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
 
     service.write(accounts, 'main', 'x/e.xlsb', 'e2');
     service.write(accounts, 'dev', 'x/new.xlsx', 'n');
     service.renameRepository(plan, 'git.example.org/moved/forecast.git');
     await mirror.restart();
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
 
     if (provesAbsence(service.knobs)) {
       const main = new Map(accounts.branches.get('main')?.files);

@@ -28,8 +28,7 @@ describe('the reference to a repository', () => {
     for (const form of FORMS) {
       service.knobs.references = new Set([form]);
       service.write(repository, 'main', 'a.xlsx', `now by ${form}`);
-      await mirror.pass();
-      await mirror.expectExact();
+      await mirror.exactPass();
     }
   });
 

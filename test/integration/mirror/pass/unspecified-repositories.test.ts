@@ -42,18 +42,15 @@ describe('a repository that is renamed', () => {
     await mirror.pass();
     await mirror.expectExact({ 'Bookkeeping/main': treeOf({ 'a.xlsx': 'a' }) });
     service.fault = null;
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('moves below and above its old path', async () => {
     const { service, mirror, repository } = await startMirrored('git.example.com/org', { 'a.xlsx': 'a' });
     service.renameRepository(repository, 'git.example.com/org/sub/plan.git');
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     service.renameRepository(repository, 'git.example.com/org');
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     expect(mirror.eventsOf('target.moved')).toHaveLength(2);
   });
 
@@ -85,8 +82,7 @@ it.each(['Acc-old', 'Bcc'])(
       await cp(from, join(mirror.directory, folder, copy), { recursive: true, preserveTimestamps: true });
     }
     const before = await mirror.stamps();
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect((await mirror.exactPass()).exitCode).toBe(0);
     const after = await mirror.stamps();
     expect(after['B/main/plan.xlsx']).toBe(before['B/main/plan.xlsx']);
     expect(mirror.eventsOf('target.retired')).toMatchObject([
@@ -100,12 +96,10 @@ it.each(['Acc-old', 'Bcc'])(
 it('an installation with only /repositories is mirrored, and is asked for /repos once', async () => {
   const { service, mirror } = await startPair({ repositoriesPath: '/repositories' });
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
-  await mirror.pass();
-  await mirror.expectExact();
+  await mirror.exactPass();
   expect(service.takeRequests().slice(0, 2)).toEqual(['GET /api/repos', 'GET /api/repositories']);
   service.write(repository, 'main', 'b.xlsx', 'b2');
-  await mirror.pass();
-  await mirror.expectExact();
+  await mirror.exactPass();
   expect(service.takeRequests().filter((request) => request.startsWith('GET /api/repos/'))).toEqual([]);
 });
 

@@ -105,8 +105,7 @@ describe('a new version in a drag-and-drop repository', () => {
         service.write(repository, 'main', path, workbook(`newer ${path}`));
     };
     expect((await pathsOfPass({ service, mirror })).sort()).toStrictEqual(['', 'a.xlsx', 'b.xlsx']);
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('is pulled with the whole contents if a page of the list is older than the next one', async () => {
@@ -209,8 +208,7 @@ describe('a new version in a drag-and-drop repository', () => {
     repository.branches.get('main')?.files.set('a.xlsx', workbook('processed'));
     Object.assign(service.version(repository, 'main', 'a.xlsx'), { status: 'success', processing: 0 });
     service.write(repository, 'main', 'b.xlsx', workbook('changed'));
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('leaves changes outside the listing to the full check, which stays due', async () => {
@@ -221,8 +219,7 @@ describe('a new version in a drag-and-drop repository', () => {
       await mirror.pass({ aheadMs: hours * 3_600_000 });
     }
     service.write(repository, 'main', 'a.xlsx', workbook('changed at last'));
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    await mirror.expectExact();
+    await mirror.exactPass({ aheadMs: DAY_MS + 60_000 });
   });
 
   it('leaves the full check due even after a loss of the state', async () => {
@@ -232,8 +229,7 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.pass({ aheadMs: 11 * 3_600_000 });
     expect((await mirror.tree('Accounting/main')).has('notes.txt')).toBe(false);
     await mirror.context.state.forgetRecords([...(await mirror.context.state.records()).values()]);
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    await mirror.expectExact();
+    await mirror.exactPass({ aheadMs: DAY_MS + 60_000 });
   });
 });
 
@@ -274,7 +270,6 @@ it.each([
     const tree = await mirror.tree('git.example.com/org/plan.git/main');
     expect(tree.get('notes.txt')).toStrictEqual(one);
     expect(tree.get('a.xlsx')).toStrictEqual(other);
-    await mirror.pass({ aheadMs: DAY_MS + 60_000 });
-    await mirror.expectExact();
+    await mirror.exactPass({ aheadMs: DAY_MS + 60_000 });
   },
 );

@@ -33,8 +33,7 @@ describe('a redirect', () => {
         ? { kind: 'redirect', to: path.replace('?', '/?moved&'), status }
         : null;
     };
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect((await mirror.exactPass()).exitCode).toBe(0);
     expect(service.credentialFaults()).toStrictEqual([]);
   });
 
@@ -110,8 +109,7 @@ describe('the next page', () => {
     const { service, mirror } = await seeded();
     const other = await otherOrigin();
     Object.assign(service.knobs, { next: 'other-host', otherOrigin: other.origin, pageSize: 1 });
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
     expect(other.requests).toStrictEqual([]);
     expect(service.credentialFaults()).toStrictEqual([]);
   });

@@ -26,8 +26,7 @@ async function withChanges(
 
 async function healed(service: FakeService, mirror: MirrorHarness): Promise<void> {
   service.fault = null;
-  expect((await mirror.pass()).exitCode).toBe(0);
-  await mirror.expectExact();
+  expect((await mirror.exactPass()).exitCode).toBe(0);
   expect(service.credentialFaults()).toStrictEqual([]);
 }
 
@@ -107,8 +106,7 @@ describe.each(['/repos', '/v1/workbooks'])('a list: %s', (list) => {
   it('is read by the retry within the pass when it failed once', async () => {
     const { service, mirror } = await withChanges();
     service.failTimes(list, 1, { kind: 'status', status: 500 });
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect((await mirror.exactPass()).exitCode).toBe(0);
     expect(mirror.eventsOf('service.retry')).toMatchObject([{ code: 'service.failed' }]);
   });
 });
@@ -239,8 +237,7 @@ describe('a pause that the service asks for', () => {
     await mirror.failure();
     service.fault = null;
     await mirror.restart({ SERVICE_BASE_URL: service.baseUrl.replace('127.0.0.1', 'localhost') });
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('with status 500 is ignored', async () => {

@@ -77,8 +77,7 @@ describe('a pass while a lease holds', () => {
     const failures = [...(await mirror.context.state.records()).values()].map(({ failure }) => failure);
     expect(failures.every((failure) => failure === null)).toBe(true);
     await endLease(mirror, lease);
-    expect((await mirror.pass({ trigger: 'lease', aheadMs: 2 * 3_600_000 })).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect((await mirror.exactPass({ trigger: 'lease', aheadMs: 2 * 3_600_000 })).exitCode).toBe(0);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual([
       'LongGone/main',
       'Gone/main',
@@ -101,8 +100,7 @@ describe('a pass while a lease holds', () => {
     expect(await mirror.tree('Accounting/HEAD')).toEqual(treeOf({ 'a.xlsx': '1' }));
     expect(await readdir(join(mirror.directory, '.workbook-mirror/staging'))).toEqual([]);
     await endLease(mirror, lease);
-    await mirror.pass();
-    await mirror.expectExact();
+    await mirror.exactPass();
   });
 
   it('does not forget that a repository was missing before, nor counts the pass', async () => {
@@ -134,8 +132,7 @@ describe('a pass while a lease holds', () => {
       await endLease(mirror, lease);
     }
     expect(mirror.eventsOf('lease.waited')[0]?.untilMs).toBe(leases[1]?.untilMs);
-    expect((await mirror.pass()).exitCode).toBe(0);
-    await mirror.expectExact();
+    expect((await mirror.exactPass()).exitCode).toBe(0);
   });
 });
 

@@ -127,8 +127,7 @@ it('the view for the command before publishing changes no published file under a
   expect(await pass).toMatchObject({ 'Plan/main': { reason: 'lease', outcome: 'held' } });
   expect(await mirror.stamps()).toEqual(before);
   await endLease(mirror, lease);
-  expect((await mirror.pass()).exitCode).toBe(0);
-  await mirror.expectExact();
+  expect((await mirror.exactPass()).exitCode).toBe(0);
   expect(await readdir(layoutOf(mirror.directory).staging)).toEqual([]);
   expect((await lstat(join(mirror.directory, 'mirror/Plan/main/b.xlsx'))).nlink).toBe(1);
 });

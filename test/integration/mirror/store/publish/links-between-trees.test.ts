@@ -56,8 +56,7 @@ describe('a file with names in two trees', () => {
       const { service, mirror } = await linked({ PUBLISH: publish });
       const inode = await inodeOf(mirror, 'main');
       service.write(service.named(), 'copy', 'a.xlsx', `${String(LARGE)} changed`);
-      await mirror.pass();
-      await mirror.expectExact();
+      await mirror.exactPass();
       expect(await inodeOf(mirror, 'main')).toBe(inode);
       expect(await inodeOf(mirror, 'copy')).not.toBe(inode);
     },
