@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { type FakeKnobs, FakeService } from './fake-service.ts';
@@ -22,6 +23,8 @@ export interface MirrorCommands {
   readonly variables: Variables;
   /** The path of a target's published tree. */
   readonly tree: (target: string) => string;
+  /** The text of a file of the directory. */
+  readonly text: (path: string) => Promise<string>;
   readonly run: (...args: readonly string[]) => Promise<Written>;
   /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
   readonly command: (args: readonly string[], settings?: Variables) => Promise<Written>;
@@ -48,5 +51,6 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<Mir
   };
   const variables = variablesOf(service.settingsFor(directory));
   const tree = (target: string): string => join(directory, 'mirror', target);
-  return { service, directory, variables, tree, run: (...args) => command(args), command, status };
+  const text = (path: string): Promise<string> => readFile(join(directory, path), 'utf8');
+  return { service, directory, variables, tree, text, run: (...args) => command(args), command, status };
 }

@@ -1,13 +1,6 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { describe, expect, it } from 'vitest';
 
-import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-
-function fileAt({ directory }: MirrorCommands, path: string): Promise<string> {
-  return readFile(join(directory, 'mirror', path), 'utf8');
-}
+import { startCommands } from '../../support/mirror-commands.ts';
 
 describe('a branch that the service calls HEAD', () => {
   it('is mirrored next to the others, under its own name', async () => {
@@ -26,13 +19,13 @@ describe('a branch that the service calls HEAD', () => {
       'org.example/plan.git/feature%2Fx',
       'org.example/plan.git/main',
     ]);
-    expect(await fileAt(commands, 'org.example/plan.git/%48EAD/a.xlsx')).toBe('of HEAD');
-    expect(await fileAt(commands, 'org.example/plan.git/%252548EAD/a.xlsx')).toBe(
+    expect(await commands.text('mirror/org.example/plan.git/%48EAD/a.xlsx')).toBe('of HEAD');
+    expect(await commands.text('mirror/org.example/plan.git/%252548EAD/a.xlsx')).toBe(
       'of a name that looks alike',
     );
     service.write(repository, 'HEAD', 'a.xlsx', 'of HEAD, second version');
     expect((await commands.command(['sync'])).exitCode).toBe(0);
-    expect(await fileAt(commands, 'org.example/plan.git/%48EAD/a.xlsx')).toBe('of HEAD, second version');
+    expect(await commands.text('mirror/org.example/plan.git/%48EAD/a.xlsx')).toBe('of HEAD, second version');
     const without = { BRANCHES_EXCLUDE: 'HEAD', GUARD_TARGETS: 'off' };
     expect((await commands.command(['sync'], without)).exitCode).toBe(0);
     expect((await commands.command(['status'], without)).stdout).toMatch(/^gone .*%48EAD$/m);
@@ -49,6 +42,6 @@ describe('a branch that the service calls HEAD', () => {
     expect((await commands.command(['sync'])).exitCode).toBe(0);
     expect((await commands.command(['sync'])).exitCode).toBe(0);
     expect(Object.keys(await commands.status())).toEqual(['Texts/%48EAD']);
-    expect(await fileAt(commands, 'Texts/%48EAD/a.xlsx')).toBe('of HEAD');
+    expect(await commands.text('mirror/Texts/%48EAD/a.xlsx')).toBe('of HEAD');
   });
 });

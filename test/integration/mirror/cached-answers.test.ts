@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { describe, expect, it } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
@@ -87,7 +84,7 @@ describe('a cache in front of the service', () => {
 
   it('does not bring back contents from before the last verification', async () => {
     const commands = await mirrored();
-    const { service, directory } = commands;
+    const { service, text } = commands;
     await cacheAnswers(commands, CONTENTS, { age: '3600' });
     const repository = service.named();
     const cached = service.fault;
@@ -101,9 +98,7 @@ describe('a cache in front of the service', () => {
       exitCode: 1,
       isSaid: true,
     });
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
-      'a, second version',
-    );
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a, second version');
     expect((await commands.status())['Accounting/main']?.state).toBe('failing');
   });
 

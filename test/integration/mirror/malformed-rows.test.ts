@@ -1,6 +1,3 @@
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { describe, expect, it } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
@@ -47,15 +44,13 @@ const ofAccounting: readonly [string, unknown, string][] = [
 
 describe('a row of the list of workbooks that cannot be read', () => {
   it.each(ofAccounting)('and %s causes a full comparison of its repository', async (_name, row, field) => {
-    const { command, service, directory, hideBehind } = await mirrored();
+    const { command, service, text, hideBehind } = await mirrored();
     hideBehind(row);
     const { exitCode, stderr } = await command(['sync']);
     expect(exitCode).toBe(0);
     expect(stderr).toContain('"Accounting/a.xlsx"');
     expect(stderr).toContain(JSON.stringify(field));
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
-      'a, second version',
-    );
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a, second version');
     expect(service.takeDownloads()).toHaveLength(1);
     for (const args of [['plan'], ['status']]) {
       const shown = await command(args);
@@ -67,13 +62,13 @@ describe('a row of the list of workbooks that cannot be read', () => {
     service.write(service.named(), 'main', 'a.xlsx', 'a, third version');
     service.named().branches.get('main')?.versions.delete('a.xlsx');
     await command(['sync']);
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a, third version');
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a, third version');
   });
 
   it.each([null, { id: 'x', name: 'y', version: null }])(
     'and does not name its repository (%j) prevents verification by the list',
     async (row) => {
-      const { command, directory, service, hideBehind } = await mirrored();
+      const { command, text, service, hideBehind } = await mirrored();
       hideBehind(row);
       const before = (await command(['status', '--json'])).stdout;
       const { exitCode, stderr } = await command(['sync', '--json']);
@@ -93,9 +88,7 @@ describe('a row of the list of workbooks that cannot be read', () => {
       service.knobs.malformedWorkbooks = [];
       service.write(service.named(), 'main', 'a.xlsx', 'a, third version');
       expect((await command(['sync'])).exitCode).toBe(0);
-      expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
-        'a, third version',
-      );
+      expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a, third version');
     },
   );
 });

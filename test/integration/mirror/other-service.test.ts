@@ -1,4 +1,4 @@
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -30,7 +30,7 @@ function treesIn(directory: string): Promise<string[]> {
 
 describe('another service in the same directory', () => {
   it('is held as a whole, with a message everywhere, until approve --all', async () => {
-    const { command, service, other, directory } = await mirrored();
+    const { command, service, other, directory, text } = await mirrored();
     const settings = { SERVICE_BASE_URL: other.baseUrl, GUARD_TARGETS: 'off' };
     for (let passes = 0; passes < 3; passes += 1) {
       const { exitCode, stderr } = await command(['sync'], settings);
@@ -46,7 +46,7 @@ describe('another service in the same directory', () => {
     expect(shown.exitCode).toBe(1);
     expect(shown.stdout).toContain('directory.other_service');
     expect(await treesIn(directory)).toEqual(['Accounting', 'Purchases']);
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a');
     expect(other.takeDownloads()).toEqual([]);
 
     const approved = await command(['approve', '--all', '--yes'], settings);
@@ -55,21 +55,19 @@ describe('another service in the same directory', () => {
     await command(['sync'], settings);
     expect((await command(['sync'], settings)).exitCode).toBe(0);
     expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe(
-      'of another installation',
-    );
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('of another installation');
     // The approval was for once: the way back is held again.
     expect((await command(['sync'], { GUARD_TARGETS: 'off' })).exitCode).toBe(1);
     expect(await treesIn(directory)).toEqual(['Accounting', 'Sales']);
   });
 
   it('is not assumed for the same service at another address, which is recorded', async () => {
-    const { command, service, directory } = await mirrored();
+    const { command, service, text } = await mirrored();
     const moved = service.baseUrl.replace('127.0.0.1', 'localhost');
     service.takeDownloads();
     expect((await command(['sync'], { SERVICE_BASE_URL: moved })).exitCode).toBe(0);
     expect(service.takeDownloads()).toEqual([]);
-    const inventory = JSON.parse(await readFile(join(directory, 'inventory.json'), 'utf8')) as object;
+    const inventory = JSON.parse(await text('inventory.json')) as object;
     expect(inventory).toMatchObject({ service: moved });
   });
 
@@ -84,14 +82,14 @@ describe('another service in the same directory', () => {
   });
 
   it('leaves no secret of an address in the directory', async () => {
-    const { command, service, directory } = await mirrored();
+    const { command, service, text } = await mirrored();
     const baseUrl = service.baseUrl.replace('http://', 'http://user:hidden-word@');
     await command(['sync'], { SERVICE_BASE_URL: baseUrl });
-    expect(await readFile(join(directory, 'inventory.json'), 'utf8')).not.toContain('hidden-word');
+    expect(await text('inventory.json')).not.toContain('hidden-word');
   });
 
   it('includes a new installation at the same address', async () => {
-    const { command, service, directory } = await mirrored();
+    const { command, service, text } = await mirrored();
     service.repositories.splice(0);
     service.sequence = 1000;
     service.addRepository('Accounting', { 'a.xlsx': 'of another installation' });
@@ -100,7 +98,7 @@ describe('another service in the same directory', () => {
       exitCode: 1,
       isSaid: true,
     });
-    expect(await readFile(join(directory, 'mirror/Accounting/main/a.xlsx'), 'utf8')).toBe('a');
+    expect(await text('mirror/Accounting/main/a.xlsx')).toBe('a');
   });
 
   it('is not assumed for an empty list', async () => {
