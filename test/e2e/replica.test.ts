@@ -9,10 +9,9 @@ import { type FileChange, makeCommits } from '../../src/server/demo/commits.ts';
 import { Git } from '../../src/server/git/git.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import { openRegistry } from '../../src/server/git/repositories.ts';
-import { fixedKey } from '../../src/server/keys/keys.ts';
-import { createService } from '../../src/server/http/service.ts';
 import { plan, write } from '../support/commits.ts';
 import { startEmbedded } from '../support/embedded.ts';
+import { KEY, startGitService, TOKEN } from '../support/git-service.ts';
 import { runWith } from '../support/in-process.ts';
 import { start, startDaemon } from '../support/program.ts';
 import { startReplica } from '../support/replica.ts';
@@ -56,8 +55,11 @@ async function startOdd() {
   const git = new Git();
   const library = createGitLibrary(registry);
   const hidden = new Set<string>();
-  const service = createService({
-    library: {
+  const { baseUrl } = await startGitService(
+    registry,
+    undefined,
+    {},
+    {
       ...library,
       repositories: async () => (await library.repositories()).filter(({ id }) => !hidden.has(id)),
       workbooks: async () => {
@@ -67,15 +69,8 @@ async function startOdd() {
         return { rows: rows.filter(({ integration }) => names.has(integration)), statusOf };
       },
     },
-    keys: () => Promise.resolve([fixedKey('personal', 't', 'key'), fixedKey('token', 't', 'token')]),
-  });
-  onTestFinished(async () => {
-    await service.close();
-    await library.close();
-    await registry.close();
-    await git.stop();
-  });
-  const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
+  );
+  onTestFinished(() => git.stop());
   let second = 0;
   return {
     registry,
@@ -90,8 +85,8 @@ async function startOdd() {
     },
     settingsFor: (directory: string) => ({
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
-      WORKBOOK_MIRROR_SERVICE_API_TOKEN: 'token',
+      WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
+      WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN,
       WORKBOOK_MIRROR_GUARD_TARGETS: 'off',
       WORKBOOK_MIRROR_DIRECTORY: directory,
     }),
