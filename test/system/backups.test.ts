@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { chmod, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { tmpdir } from 'node:os';
 import { promisify } from 'node:util';
@@ -35,132 +35,102 @@ function recipesOf(program: string): string[] {
   return lines.filter((line) => line.includes(` -- ${program} `));
 }
 
-/** A mirror with constant changes, and a place for its backups. */
-class BusyMirror {
-  private readonly folder: string;
-  readonly mirror: MirrorHarness;
-  private readonly service: FakeService;
-  private isOver = false;
-  private busy: Promise<void> = Promise.resolve();
-  changes = 0;
-
-  private constructor(folder: string, mirror: MirrorHarness, service: FakeService) {
-    this.folder = folder;
-    this.mirror = mirror;
-    this.service = service;
+/**
+ * A mirror with constant changes, and a place for its backups.
+ * @param temporary the folder for the mirror's directory, if not the usual one
+ */
+async function startBusyMirror(temporary = tmpdir()) {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  const names = Array.from({ length: 30 }, (_, file) => `d${file % 3}/f${file}.xlsx`);
+  for (let index = 0; index < 12; index += 1) {
+    const files = Object.fromEntries(names.map((name) => [name, `0 ${index} ${name}`]));
+    service.addRepository(`Repository ${index}`, files);
   }
+  vi.stubEnv('TMPDIR', temporary);
+  const mirror = await MirrorHarness.open(service);
+  vi.unstubAllEnvs();
+  onTestFinished(() => mirror.close());
+  await mirror.pass();
 
-  /** @param temporary the folder for the mirror's directory, if not the usual one */
-  static async start(temporary = tmpdir()): Promise<BusyMirror> {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
-    for (let index = 0; index < 12; index += 1) {
-      const files = Array.from({ length: 30 }, (_, file) => [
-        `d${file % 3}/f${file}.xlsx`,
-        `0 ${index} ${file}`,
-      ]);
-      service.addRepository(`Repository ${index}`, Object.fromEntries(files) as Record<string, string>);
+  const folder = await temporaryFolder();
+  for (const name of ['bin', 'backup']) await mkdir(join(folder, name));
+  const program = `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`;
+  await writeFile(join(folder, 'bin/workbook-mirror'), program, { mode: 0o755 });
+  const env = {
+    ...process.env,
+    PATH: `${join(folder, 'bin')}:${process.env['PATH'] ?? ''}`,
+    WORKBOOK_MIRROR_DIRECTORY: mirror.directory,
+    RESTIC_PASSWORD: 'a password of the tests',
+    RESTIC_CACHE_DIR: join(folder, 'restic-cache'),
+    BORG_BASE_DIR: join(folder, 'borg-base'),
+    BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes',
+  };
+
+  const work = { changes: 0, isOver: false };
+  /** Changes some files of every target and makes a pass, again and again. */
+  const busy = (async () => {
+    for (; !work.isOver; work.changes += 1) {
+      for (const [index, repository] of service.repositories.entries())
+        for (const name of names.slice(0, (index % 3) * 5 + 1))
+          service.write(repository, 'main', name, `${work.changes + 1} ${index}`);
+      await mirror.pass();
     }
-    vi.stubEnv('TMPDIR', temporary);
-    const mirror = await MirrorHarness.open(service);
-    vi.unstubAllEnvs();
-    onTestFinished(() => mirror.close());
-    await mirror.pass();
-    const busy = new BusyMirror(await temporaryFolder(), mirror, service);
-    await busy.makeProgram();
-    onTestFinished(() => busy.stop());
-    busy.busy = busy.work();
-    return busy;
-  }
+  })();
+  onTestFinished(async () => {
+    work.isOver = true;
+    await busy;
+  });
 
-  /** Runs commands of the manual, with their places moved below a folder of the test. */
-  async run(command: string): Promise<void> {
-    const moved = this.moved(command);
-    await execute('sh', ['-e', '-c', moved], { env: this.environment(), cwd: this.folder });
-  }
-
-  moved(text: string): string {
-    return text
-      .replaceAll('/srv/backup', join(this.folder, 'backup'))
-      .replaceAll('/tmp/restored', join(this.folder, 'restored'))
-      .replaceAll('/var/lib/workbook-mirror', this.mirror.directory);
-  }
-
+  const moved = (text: string): string =>
+    text
+      .replaceAll('/srv/backup', join(folder, 'backup'))
+      .replaceAll('/tmp/restored', join(folder, 'restored'))
+      .replaceAll('/var/lib/workbook-mirror', mirror.directory);
   /** Expects a restored directory to be a mirror without differences. */
-  async expectWhole(directory: string): Promise<void> {
+  const expectWhole = async (directory: string): Promise<void> => {
     const { exitCode, stdout } = await runProgram(['verify', '--directory', directory]);
     expect({ exitCode, stdout }).toMatchObject({ exitCode: 0 });
     expect(await readdir(join(directory, 'mirror'))).toHaveLength(12);
-  }
-
-  /** As `expectWhole`; the private files of the program, leases included, must not be in a backup. */
-  async expectRestored(directory: string): Promise<void> {
-    await this.expectWhole(directory);
-    const names = await readdir(directory, { recursive: true });
-    expect(names.filter((name) => name.startsWith('.workbook-mirror/'))).toEqual(
-      names.filter((name) => name === '.workbook-mirror/CACHEDIR.TAG'),
-    );
-  }
-
-  async stop(): Promise<void> {
-    this.isOver = true;
-    await this.busy;
-  }
-
-  /** Repeatedly changes some files of every target and makes a pass. */
-  private async work(): Promise<void> {
-    while (!this.isOver) {
-      this.changes += 1;
-      for (const [index, repository] of this.service.repositories.entries()) {
-        const count = (index % 3) * 5 + 1;
-        for (let file = 0; file < count; file += 1)
-          this.service.write(repository, 'main', `d${file % 3}/f${file}.xlsx`, `${this.changes} ${index}`);
-      }
-      await this.mirror.pass();
-    }
-  }
-
-  private environment(): NodeJS.ProcessEnv {
-    return {
-      ...process.env,
-      PATH: `${join(this.folder, 'bin')}:${process.env['PATH'] ?? ''}`,
-      WORKBOOK_MIRROR_DIRECTORY: this.mirror.directory,
-      RESTIC_PASSWORD: 'a password of the tests',
-      RESTIC_CACHE_DIR: join(this.folder, 'restic-cache'),
-      BORG_BASE_DIR: join(this.folder, 'borg-base'),
-      BORG_UNKNOWN_UNENCRYPTED_REPO_ACCESS_IS_OK: 'yes',
-    };
-  }
-
-  private async makeProgram(): Promise<void> {
-    const program = join(this.folder, 'bin', 'workbook-mirror');
-    await mkdir(join(this.folder, 'bin'));
-    await mkdir(join(this.folder, 'backup'));
-    await writeFile(program, `#!/bin/sh\nexec '${process.execPath}' '${MAIN}' "$@"\n`);
-    await chmod(program, 0o755);
-  }
+  };
+  return {
+    mirror,
+    work,
+    moved,
+    expectWhole,
+    /** Runs commands of the manual, with their places moved below a folder of the test. */
+    run: (command: string) => execute('sh', ['-e', '-c', moved(command)], { env, cwd: folder }),
+    /** As `expectWhole`; the private files of the program, leases included, must not be in a backup. */
+    expectRestored: async (directory: string): Promise<void> => {
+      await expectWhole(directory);
+      const found = await readdir(directory, { recursive: true });
+      expect(found.filter((name) => name.startsWith('.workbook-mirror/'))).toEqual(
+        found.filter((name) => name === '.workbook-mirror/CACHEDIR.TAG'),
+      );
+    },
+  };
 }
 
 /** Repetitions of each backup: faults are rare. */
-const TIMES = 4;
+const TIMES = 3;
 
 describe('a backup that is taken as the manual says, during heavy publishing, restores to a mirror that verify passes', () => {
   it.skipIf(missing.has('restic'))(titleOf('with restic', 'restic'), async () => {
-    const busy = await BusyMirror.start();
+    const busy = await startBusyMirror();
     const [recipe = ''] = recipesOf('restic');
     await busy.run('restic -q -r /srv/backup/restic init');
     for (let time = 0; time < TIMES; time += 1) {
-      const before = busy.changes;
+      const before = busy.work.changes;
       await busy.run(recipe);
       const restored = `/tmp/restored/${time}`;
       await busy.run(`restic -q -r /srv/backup/restic restore latest --target ${restored}`);
       await busy.expectRestored(busy.moved(restored) + busy.mirror.directory);
-      expect(busy.changes).toBeGreaterThan(before);
+      expect(busy.work.changes).toBeGreaterThan(before);
     }
   });
 
   it.skipIf(missing.has('borg'))(titleOf('with borg', 'borg'), async () => {
-    const busy = await BusyMirror.start();
+    const busy = await startBusyMirror();
     const [recipe = ''] = recipesOf('borg');
     await busy.run('borg init -e none /srv/backup/borg');
     for (let time = 0; time < TIMES; time += 1) {
@@ -172,7 +142,7 @@ describe('a backup that is taken as the manual says, during heavy publishing, re
   });
 
   it.skipIf(missing.has('rsync'))(titleOf('with rsync', 'rsync'), async () => {
-    const busy = await BusyMirror.start();
+    const busy = await startBusyMirror();
     const [copy = '', days = ''] = recipesOf('rsync');
     for (let time = 0; time < TIMES; time += 1) {
       await busy.run(copy);
@@ -199,7 +169,7 @@ describe('a backup that is taken as the manual says, during heavy publishing, re
       onTestFinished(async () => {
         await execute('umount', [volume]);
       });
-      const busy = await BusyMirror.start(volume);
+      const busy = await startBusyMirror(volume);
       const [recipe = ''] = recipesOf('btrfs');
       const name = basename(busy.mirror.directory);
       for (let time = 0; time < TIMES; time += 1) {
