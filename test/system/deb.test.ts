@@ -80,7 +80,6 @@ describe.skipIf(noMachine !== undefined)(
     let next = '';
 
     beforeAll(async () => {
-      current = makePackage();
       next = makePackage('--version', NEXT);
       machine = await bootMachineWith(async (root) => {
         // At first, the machine has neither the program nor Node.
