@@ -22,86 +22,67 @@ function manifestOf({ id, publishedAtMs }: Tree, files: readonly ManifestFile[])
 }
 
 /** A mirror with only its manifests, and a command that is a shell script. */
-class Stand {
-  readonly folder: string;
-  readonly trees = new Map<string, Tree>();
-  readonly stored = new Map<string, HookTree>();
-  readonly events: MirrorEvent[] = [];
-  script: string;
-  isStateThere = true;
-  isDiskThere = true;
-  queue: AfterPublish;
-
-  private constructor(folder: string, script: string) {
-    this.folder = folder;
-    this.script = script;
-    this.queue = this.open();
-  }
-
-  static async start(script: string): Promise<Stand> {
-    const folder = await temporaryFolder();
-    const stand = new Stand(folder, script);
-    onTestFinished(() => stand.queue.close(0));
-    return stand;
-  }
-
-  /** A new process with the same state. */
-  async restart(): Promise<void> {
-    await this.queue.close(0);
-    this.queue = this.open();
-  }
-
-  /** Publishes a state with one changed file, as a pull does. */
-  publish(target: string, publishedAtMs: number, path: string): void {
-    const before = this.trees.get(target);
-    const now = { id: target, publishedAtMs };
-    this.trees.set(target, now);
-    const previous = before === undefined ? null : manifestOf(before, [manifestFile(path)]);
-    const manifest = manifestOf(now, [manifestFile(path, { sha256: 'new' })]);
-    this.queue.onPublished({ target, previous, manifest });
-  }
-
-  /** The output of the command so far. */
-  async ran(): Promise<string[]> {
-    const text = await readFile(join(this.folder, 'ran'), 'utf8').catch(() => '');
-    return text.split('\n').filter((line) => line !== '');
-  }
-
-  /** Looks at all trees, as after a pass. @returns how many runs are left to do */
-  look(): Promise<number> {
-    this.queue.lookAtAll();
-    return this.queue.settled();
-  }
-
-  failures(): string[] {
-    return this.events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : []));
-  }
-
-  private open(): AfterPublish {
-    const { folder, trees } = this;
-    return new AfterPublish({
+async function startStand(script: string) {
+  const folder = await temporaryFolder();
+  const trees = new Map<string, Tree>();
+  const stored = new Map<string, HookTree>();
+  const events: MirrorEvent[] = [];
+  const parts = { script, isStateThere: true, isDiskThere: true };
+  const open = (): AfterPublish =>
+    new AfterPublish({
       layout: layoutOf(folder),
       scrub: (text) => text.replaceAll('s3cret', '[secret]'),
       command: () =>
-        this.script === '' ? null : { words: ['/bin/sh', '-c', this.script], timeoutMs: 20_000 },
+        parts.script === '' ? null : { words: ['/bin/sh', '-c', parts.script], timeoutMs: 20_000 },
       inventory: async () => {
-        if (!this.isDiskThere) throw new MirrorError('disk.failed', 'The disk is away.');
-        return {
-          published: [...trees].map(([path, { id, publishedAtMs }]) =>
-            published(repository({ id, fullName: id }), { path, publishedAtMs }),
-          ),
-          others: [],
-          unreadable: [],
-        };
+        if (!parts.isDiskThere) throw new MirrorError('disk.failed', 'The disk is away.');
+        const found = [...trees].map(([path, { id, publishedAtMs }]) =>
+          published(repository({ id, fullName: id }), { path, publishedAtMs }),
+        );
+        return { published: found, others: [], unreadable: [] };
       },
-      recall: async () => (this.isStateThere ? new Map(this.stored) : null),
+      recall: async () => (parts.isStateThere ? new Map(stored) : null),
       remember: async (target, tree) => {
-        if (tree === null) this.stored.delete(target);
-        else this.stored.set(target, tree);
+        if (tree === null) stored.delete(target);
+        else stored.set(target, tree);
       },
-      emit: (event) => this.events.push(event),
+      emit: (event) => events.push(event),
     });
-  }
+  const stand = {
+    folder,
+    trees,
+    stored,
+    parts,
+    queue: open(),
+    /** A new process with the same state. */
+    restart: async (): Promise<void> => {
+      await stand.queue.close(0);
+      stand.queue = open();
+    },
+    /** Publishes a state with one changed file, as a pull does. */
+    publish: (target: string, publishedAtMs: number, path: string): void => {
+      const before = trees.get(target);
+      const now = { id: target, publishedAtMs };
+      trees.set(target, now);
+      const previous = before === undefined ? null : manifestOf(before, [manifestFile(path)]);
+      const manifest = manifestOf(now, [manifestFile(path, { sha256: 'new' })]);
+      stand.queue.onPublished({ target, previous, manifest });
+    },
+    /** The output of the command so far. */
+    ran: async (): Promise<string[]> => {
+      const text = await readFile(join(folder, 'ran'), 'utf8').catch(() => '');
+      return text.split('\n').filter((line) => line !== '');
+    },
+    /** Looks at all trees, as after a pass. @returns how many runs are left to do */
+    look: (): Promise<number> => {
+      stand.queue.lookAtAll();
+      return stand.queue.settled();
+    },
+    failures: (): string[] =>
+      events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : [])),
+  };
+  onTestFinished(() => stand.queue.close(0));
+  return stand;
 }
 
 const LOG =
@@ -112,7 +93,7 @@ const added = (path: string): string => `{"change":"added","path":"${path}"}`;
 
 describe('the command after publishing', () => {
   it('runs once for each new state, with the files that changed, and not again', async () => {
-    const stand = await Stand.start(LOG);
+    const stand = await startStand(LOG);
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(0);
     stand.publish('A/main', 2, 'b');
@@ -127,7 +108,7 @@ describe('the command after publishing', () => {
 
   it('never overlaps, and runs once, without a list of files, for changes during a run', async () => {
     const busy = 'touch busy; while [ ! -e go ]; do sleep 0.02; done; sleep 0.1; rm busy';
-    const stand = await Stand.start(
+    const stand = await startStand(
       `cd "$MIRROR_DIRECTORY"; test -e busy && echo overlap >> ran; ${busy}; ${LOG}`,
     );
     stand.publish('A/main', 1, 'a');
@@ -145,7 +126,7 @@ describe('the command after publishing', () => {
 
   it('keeps a bounded list of changes for all targets that wait together', async () => {
     const log = 'cat > /dev/null; echo "$MIRROR_TARGET $MIRROR_CHANGES" >> "$MIRROR_DIRECTORY/ran"';
-    const stand = await Stand.start(log);
+    const stand = await startStand(log);
     const files = Array.from({ length: 120_000 }, (_, index) => manifestFile(`file-${index}`));
     for (const target of ['A/main', 'B/main', 'C/main']) {
       const tree = { id: target, publishedAtMs: 1 };
@@ -158,7 +139,7 @@ describe('the command after publishing', () => {
   });
 
   it('runs at the next start for changes before a crash, without a list of files', async () => {
-    const stand = await Stand.start(LOG);
+    const stand = await startStand(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
     await stand.look();
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 2 });
@@ -168,7 +149,7 @@ describe('the command after publishing', () => {
   });
 
   it('receives moved and retired targets, even across a restart', async () => {
-    const stand = await Stand.start(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
+    const stand = await startStand(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
     stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
     stand.trees.set('Gone/main', { id: 'b', publishedAtMs: 1 });
     await stand.look();
@@ -186,7 +167,7 @@ describe('the command after publishing', () => {
   });
 
   it('that fails is reported with its last line, does not block others, and is due again', async () => {
-    const stand = await Stand.start(
+    const stand = await startStand(
       `cat > /dev/null; case $MIRROR_TARGET in A/*) echo "why s3cret" >&2; exit 7;; esac; ${LOG}`,
     );
     stand.publish('A/main', 1, 'a');
@@ -194,7 +175,7 @@ describe('the command after publishing', () => {
     expect(await stand.queue.settled()).toBe(1);
     expect(stand.failures()).toEqual(['It ended with exit code 7: why [secret]']);
     expect(await stand.ran()).toEqual(['published B/main known ']);
-    stand.script = LOG;
+    stand.parts.script = LOG;
     await stand.restart();
     expect(await stand.look()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
@@ -204,7 +185,7 @@ describe('the command after publishing', () => {
     ['may finish in the shutdown time of the program', 'sleep 0.3', 10_000, ['A/main']],
     ['is stopped after it, which is no failure', 'exec sleep 60', 50, []],
   ])('%s', async (_title, rest, timeoutMs, stored) => {
-    const stand = await Stand.start(`${LOG}; ${rest}`);
+    const stand = await startStand(`${LOG}; ${rest}`);
     stand.publish('A/main', 1, 'a');
     await expect.poll(() => stand.ran()).toHaveLength(1);
     await stand.queue.close(timeoutMs);
@@ -213,33 +194,33 @@ describe('the command after publishing', () => {
   });
 
   it('runs for publishes of this process while the state cannot be read, and for the rest later', async () => {
-    const stand = await Stand.start(LOG);
-    stand.isStateThere = false;
+    const stand = await startStand(LOG);
+    stand.parts.isStateThere = false;
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
     stand.queue.lookAtAll();
     stand.publish('B/main', 1, 'b');
     expect(await stand.queue.settled()).toBe(1);
     expect(await stand.ran()).toEqual([`published B/main known ${added('b')}`]);
-    stand.isStateThere = true;
+    stand.parts.isStateThere = true;
     expect(await stand.look()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
   it('reports an unreadable disk, and continues without it', async () => {
-    const stand = await Stand.start(LOG);
+    const stand = await startStand(LOG);
     stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
-    stand.isDiskThere = false;
+    stand.parts.isDiskThere = false;
     expect(await stand.look()).toBe(1);
     expect(stand.failures()).toEqual(['The disk is away.']);
-    stand.isDiskThere = true;
+    stand.parts.isDiskThere = true;
     expect(await stand.look()).toBe(0);
   });
 
   it('drops due runs when the settings no longer have a command', async () => {
-    const stand = await Stand.start('exit 1');
+    const stand = await startStand('exit 1');
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(1);
-    stand.script = '';
+    stand.parts.script = '';
     expect(await stand.look()).toBe(0);
   });
 });
