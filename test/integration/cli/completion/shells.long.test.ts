@@ -151,7 +151,7 @@ describe.each(['bash', 'zsh', 'fish'] as const)('the completion of %s', (shell) 
     expect(await readdir(folder)).toEqual([]);
   });
 
-  test('has commands, flags, their words, chapters, files and targets on the disk', async () => {
+  test('has commands, values of flags, files and targets on the disk', async () => {
     const { home, folder, completed } = await startShell(shell, `exec '${process.execPath}' '${MAIN}' "$@"`);
     await mkdir(join(folder, 'place$(touch pwned)'));
     const manifests = join(home, 'mirror/manifests');
@@ -160,10 +160,7 @@ describe.each(['bash', 'zsh', 'fish'] as const)('the completion of %s', (shell) 
       await writeFile(join(manifests, each, 'main.json'), '{}');
     }
     expect(await completed('history res')).toEqual(['history', 'restore']);
-    expect(await completed('approve --ye')).toEqual(['approve', '--yes']);
-    expect(await completed('sync --publish ex')).toEqual(['sync', '--publish', 'exchange']);
     expect(await completed('sync --publish=ex')).toEqual(['sync', '--publish=exchange']);
-    expect(await completed('help on-d')).toEqual(['help', 'on-disk']);
     expect(await completed('sync --directory plac')).toEqual(['sync', '--directory', 'place$(touch pwned)/']);
     const [, , directory, target] = await completed('approve --directory ~/mirror A');
     expect([directory, target]).toEqual([join(home, 'mirror'), 'Accounting$(touch pwned)/main']);
