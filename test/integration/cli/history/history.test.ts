@@ -18,7 +18,7 @@ import { approveHere } from '../../../support/tasks.ts';
 import { describeHistory, listHistory } from '../../../../src/cli/history/history.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored, startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The texts of files. */
@@ -150,13 +150,15 @@ describe('trees that a newer state replaced', () => {
   it.each(['auto', 'exchange', 'rename'])(
     'are kept as set, without what did not change (%s)',
     async (publish) => {
-      const { service, mirror } = await startPair({}, { PUBLISH: publish, HISTORY_REPLACED: '2' });
-      const repository = service.addRepository('A', {
-        'plan.xlsx': 'v0',
-        'same.xlsx': 'same',
-        'old.xlsx': 'old',
-      });
-      await mirror.pass();
+      const { service, mirror, repository } = await startMirrored(
+        'A',
+        {
+          'plan.xlsx': 'v0',
+          'same.xlsx': 'same',
+          'old.xlsx': 'old',
+        },
+        { PUBLISH: publish, HISTORY_REPLACED: '2' },
+      );
       for (const version of ['v1', 'v2', 'v3']) {
         service.write(repository, 'main', 'plan.xlsx', version);
         if (version === 'v2') service.remove(repository, 'main', 'old.xlsx');
@@ -183,9 +185,10 @@ describe('trees that a newer state replaced', () => {
   );
 
   it('are restored under the old path of a renamed repository', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('Old', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored('Old', {
+      'plan.xlsx': 'v0',
+      'same.xlsx': 'same',
+    });
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();
     service.renameRepository(repository, 'New');
@@ -243,9 +246,11 @@ describe('trees that a newer state replaced', () => {
 
 describe('a changed tree in the history', () => {
   it('is restored from bytes elsewhere: its link in the mirror was edited, or all times are lost', async () => {
-    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
-    const repository = service.addRepository('A', { 'plan.xlsx': 'v0', 'same.xlsx': 'same' });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored(
+      'A',
+      { 'plan.xlsx': 'v0', 'same.xlsx': 'same' },
+      { HISTORY_REPLACED: '5' },
+    );
     const first = await mirror.files('mirror');
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();

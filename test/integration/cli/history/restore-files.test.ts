@@ -5,22 +5,24 @@ import { describe, expect, it } from 'vitest';
 
 import { listHistory } from '../../../../src/cli/history/history.ts';
 import { restoreHistory, writeFile as writeOneFile } from '../../../../src/cli/history/restore.ts';
-import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { type MirrorHarness, startMirrored } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const AWKWARD = 'Bücher & "Q1" $HOME \u202e.xlsx';
 
 /** A mirror with two states in its history: one file is gone in the second, another in the published state. */
 async function changed(settings: Readonly<Record<string, string>> = {}): Promise<MirrorHarness> {
-  const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5', ...settings });
-  const repository = service.addRepository('Org/A', {
-    'plan.xlsx': 'v0',
-    'old.xlsx': 'old',
-    'Q1/sum.xlsx': 'sum',
-    'Q1/deep/notes.txt': 'notes',
-    [AWKWARD]: 'a0',
-  });
-  await mirror.pass();
+  const { service, mirror, repository } = await startMirrored(
+    'Org/A',
+    {
+      'plan.xlsx': 'v0',
+      'old.xlsx': 'old',
+      'Q1/sum.xlsx': 'sum',
+      'Q1/deep/notes.txt': 'notes',
+      [AWKWARD]: 'a0',
+    },
+    { HISTORY_REPLACED: '5', ...settings },
+  );
   service.write(repository, 'main', 'plan.xlsx', 'v1');
   service.remove(repository, 'main', 'old.xlsx');
   await mirror.pass();
@@ -177,9 +179,11 @@ describe('single files of the history', () => {
   });
 
   it('are checked for changes while they are written', async () => {
-    const { service, mirror } = await startPair({}, { HISTORY_REPLACED: '5' });
-    const repository = service.addRepository('Org/A', { 'plan.xlsx': 'x'.repeat(4_000_000) });
-    await mirror.pass();
+    const { service, mirror, repository } = await startMirrored(
+      'Org/A',
+      { 'plan.xlsx': 'x'.repeat(4_000_000) },
+      { HISTORY_REPLACED: '5' },
+    );
     service.write(repository, 'main', 'plan.xlsx', 'v1');
     await mirror.pass();
     const [first] = await listHistory(mirror.diskSettings, 'Org/A/main');

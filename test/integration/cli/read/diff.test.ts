@@ -23,14 +23,16 @@ function run({ directory }: MirrorHarness, ...args: readonly string[]): Promise<
 
 /** A mirror that published three states of one target, the last one with every kind of difference. */
 async function changedTwice(publish = 'auto'): Promise<{ mirror: MirrorHarness; path: string }> {
-  const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'forever', PUBLISH: publish });
-  const repository = service.addRepository('Accounting', {
-    'a.xlsx': 'one',
-    'b.xlsx': 'two',
-    'old/c.xlsx': 'three',
-    'notes.txt': 'n',
-  });
-  await mirror.pass();
+  const { service, mirror, repository } = await startMirrored(
+    'Accounting',
+    {
+      'a.xlsx': 'one',
+      'b.xlsx': 'two',
+      'old/c.xlsx': 'three',
+      'notes.txt': 'n',
+    },
+    { HISTORY_REPLACED: 'forever', PUBLISH: publish },
+  );
   service.write(repository, 'main', 'a.xlsx', 'one more');
   await mirror.pass();
   service.write(repository, 'main', 'a.xlsx', 'one and the last');
