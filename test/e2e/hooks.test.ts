@@ -1,11 +1,12 @@
-import { chmod, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { runWith } from '../support/in-process.ts';
 import { startReceiver } from '../support/listen.ts';
+import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A script that is run as a program. */
@@ -131,4 +132,37 @@ it('hooks test sends one notification that is marked as a test, in the form of i
     exitCode: 2,
   });
   expect(await runWith(['hooks', 'test', 'webhook'], {})).toMatchObject({ exitCode: 2 });
+});
+
+/** True if a process runs; a zombie does not. */
+async function runs(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
+  return /\) [^ZX]/.test(stat);
+}
+
+async function areRunning(pids: readonly number[]): Promise<number[]> {
+  const states = await Promise.all(pids.map(runs));
+  return pids.filter((_pid, index) => states[index]);
+}
+
+describe('programs that ignore SIGTERM', () => {
+  it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
+    'do not outlive the daemon, nor do their children (%s)',
+    async (hook) => {
+      const embedded = await startEmbedded();
+      const { path, folder } = await programOf(
+        `trap '' TERM\nsleep 300 &\necho "$$ $!" >> "$(dirname "$0")/pids"\nwhile :; do sleep 0.1; done`,
+      );
+      const pids = async (): Promise<number[]> =>
+        ((await readFile(join(folder, 'pids'), 'utf8').catch(() => '')).match(/\d+/g) ?? []).map(Number);
+      onTestFinished(async () => {
+        for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
+      });
+      const daemon = start(['run'], { ...embedded.settings, [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path });
+      const running = async (): Promise<number[]> => areRunning(await pids());
+      await expect.poll(async () => (await running()).length).toBeGreaterThan(1);
+      expect(await daemon.stop()).toMatchObject({ signal: null });
+      await expect.poll(running).toStrictEqual([]);
+    },
+  );
 });
