@@ -6,26 +6,22 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
-import { runHere, saying, type Written } from '../support/in-process.ts';
-import { type Running, run, start, startDaemon } from '../support/program.ts';
+import { startCommands } from '../support/mirror-commands.ts';
+import { runHere, saying } from '../support/in-process.ts';
+import { run, start, startDaemon, type Variables } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const SHEETS = Object.fromEntries(Array.from({ length: 10 }, (_, index) => [`${index}.xlsx`, `a${index}`]));
 
-interface Beside extends Pick<MirrorCommands, 'service' | 'directory'> {
-  readonly daemon: Running;
-  /** Runs a command that knows only the directory. */
-  readonly on: (...args: string[]) => Promise<Written>;
-}
-
 /** A daemon that makes passes only on request; only it has the keys of the service. */
-async function besideDaemon(more: Readonly<Record<string, string>> = {}): Promise<Beside> {
+async function besideDaemon(more: Variables = {}) {
   const { service, directory, variables } = await startCommands();
   service.addRepository('A', SHEETS);
   service.addRepository('B', { 'b.xlsx': 'b' });
   const daemon = await startDaemon({ ...variables, ...more });
-  return { service, directory, daemon, on: (...args) => runHere(args, { DIRECTORY: directory }) };
+  /** Runs a command that knows only the directory. */
+  const on = (...args: string[]) => runHere(args, { DIRECTORY: directory });
+  return { service, directory, daemon, on };
 }
 
 describe('a command next to a daemon, without keys', () => {

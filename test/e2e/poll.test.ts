@@ -6,8 +6,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { runHere, type Written } from '../support/in-process.ts';
-import { type MirrorCommands, startCommands } from '../support/mirror-commands.ts';
+import { runHere } from '../support/in-process.ts';
+import { startCommands } from '../support/mirror-commands.ts';
 import { buildZip } from '../support/zip-builder.ts';
 import { MAIN } from '../support/built.ts';
 import { addressOf, cleanEnvironment, start, startDaemon, type Variables } from '../support/program.ts';
@@ -19,24 +19,22 @@ const canUnshare = spawnSync('unshare', [...OWN_PROCESSES, 'true']).status === 0
 /** An archive over every limit. */
 const BAD = buildZip([{ name: '../x', data: 'x' }]);
 
-interface Surroundings extends MirrorCommands {
-  /** The settings of a daemon. */
-  readonly settings: Variables;
-  /** Runs a command that knows only the directory. @param settings more of them, without the prefix */
-  readonly on: (args: readonly string[], settings?: Variables) => Promise<Written>;
-}
-
 /** A service with one repository. */
-async function surroundings(): Promise<Surroundings> {
+async function surroundings() {
   const commands = await startCommands();
   const { service, directory, variables } = commands;
   service.addRepository('A', { 'plan.xlsx': 'a' });
   return {
     ...commands,
+    /** The settings of a daemon. */
     settings: { ...variables, WORKBOOK_MIRROR_LOG_LEVEL: 'debug' },
-    on: (args, settings) => runHere(args, { DIRECTORY: directory, ...settings }),
+    /** Runs a command that knows only the directory. @param settings more of them, without the prefix */
+    on: (args: readonly string[], settings?: Variables) =>
+      runHere(args, { DIRECTORY: directory, ...settings }),
   };
 }
+
+type Surroundings = Awaited<ReturnType<typeof surroundings>>;
 
 function change({ service }: Surroundings, text: string): void {
   service.write(service.named(), 'main', 'plan.xlsx', text);

@@ -7,7 +7,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { saying } from '../support/in-process.ts';
-import { run, type Running, start, variablesOf } from '../support/program.ts';
+import { run, type Running, start, type Variables, variablesOf } from '../support/program.ts';
 
 const TITLE = hasGluster
   ? 'two instances with a GlusterFS volume'
@@ -17,46 +17,29 @@ const TITLE = hasGluster
 const SHORT = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
 
 /** A service whose states each have their own text in all files of all repositories, and their own file name. */
-class ChangingService {
-  readonly service: FakeService;
-  #states = 0;
-
-  private constructor(service: FakeService) {
-    this.service = service;
-  }
-
-  static async start(): Promise<ChangingService> {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
-    for (const name of ['Accounting', 'Planning', 'Sales']) service.addRepository(name);
-    const changing = new ChangingService(service);
-    changing.change();
-    return changing;
-  }
-
-  change(): void {
-    this.#states += 1;
-    for (const repository of this.service.repositories) {
-      for (const path of ['d0/f0.xlsx', 'd1/f1.xlsx', `only/in-${this.#states}.xlsx`])
-        this.service.write(repository, 'main', path, `${this.#states} of ${repository.fullName} in ${path}`);
-      this.service.remove(repository, 'main', `only/in-${this.#states - 1}.xlsx`);
+async function startChanging() {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  for (const name of ['Accounting', 'Planning', 'Sales']) service.addRepository(name);
+  let states = 0;
+  const change = (): void => {
+    states += 1;
+    for (const repository of service.repositories) {
+      for (const path of ['d0/f0.xlsx', 'd1/f1.xlsx', `only/in-${states}.xlsx`])
+        service.write(repository, 'main', path, `${states} of ${repository.fullName} in ${path}`);
+      service.remove(repository, 'main', `only/in-${states - 1}.xlsx`);
     }
-  }
-
+  };
+  change();
   /** The settings of an instance on a machine, as variables. */
-  settingsOn(
-    { folder }: NetworkMachine,
-    more: Readonly<Record<string, string>> = {},
-  ): Record<string, string> {
-    return variablesOf({
-      ...this.service.settingsFor(join(folder, 'mirrored')),
-      GUARD_FILES: 'off',
-      SCHEDULE: '0 0 1 1 *',
-      PUBLISH: 'link',
-      ...more,
-    });
-  }
+  const settingsOn = ({ folder }: NetworkMachine, more: Variables = {}): Record<string, string> => {
+    const own = { GUARD_FILES: 'off', SCHEDULE: '0 0 1 1 *', PUBLISH: 'link' };
+    return variablesOf({ ...service.settingsFor(join(folder, 'mirrored')), ...own, ...more });
+  };
+  return { service, change, settingsOn };
 }
+
+type Changing = Awaited<ReturnType<typeof startChanging>>;
 
 /** Waits for a number of passes of an instance. */
 function passes({ prints }: Running, count: number): Promise<void> {
@@ -64,7 +47,7 @@ function passes({ prints }: Running, count: number): Promise<void> {
 }
 
 /** Expects the latest state on machines, without differences from the manifests. */
-async function expectLatest(changing: ChangingService, ...machines: NetworkMachine[]): Promise<void> {
+async function expectLatest(changing: Changing, ...machines: NetworkMachine[]): Promise<void> {
   for (const machine of machines) {
     for (const [target, expected] of Object.entries(changing.service.expectedTrees())) {
       const root = await realpath(join(machine.folder, 'mirrored/mirror', target));
@@ -78,18 +61,10 @@ async function expectLatest(changing: ChangingService, ...machines: NetworkMachi
   }
 }
 
-interface Pair {
-  readonly changing: ChangingService;
-  readonly one: NetworkMachine;
-  readonly other: NetworkMachine;
-  readonly active: Running;
-  readonly standby: Running;
-}
-
 /** An instance on the first machine that has mirrored everything, and one on standby on the other. */
-async function startPair(): Promise<Pair> {
+async function startPair() {
   const [one, other] = await startVolume(SHORT);
-  const changing = await ChangingService.start();
+  const changing = await startChanging();
   const settings = { STANDBY: 'true' };
   const active = start(['run'], changing.settingsOn(one, settings));
   await passes(active, 1);
@@ -97,6 +72,8 @@ async function startPair(): Promise<Pair> {
   await standby.prints(/"standby\.began"/);
   return { changing, one, other, active, standby };
 }
+
+type Pair = Awaited<ReturnType<typeof startPair>>;
 
 /** Gives the active instance a change, and returns at a random moment of its pass. */
 async function beAmidPass({ changing, active }: Pair): Promise<void> {
@@ -166,7 +143,7 @@ describe.skipIf(!hasGluster)(TITLE, () => {
 describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
   it('verify, find what was changed on the other machine, repair it, and restore what left the mirror', async () => {
     const [one, other] = await startVolume();
-    const changing = await ChangingService.start();
+    const changing = await startChanging();
     const settings = { GUARD_TARGETS: 'off', HISTORY_REPLACED: '9' };
     const [here, there] = [one, other].map((machine) => changing.settingsOn(machine, settings));
     expect((await run(['sync'], here)).exitCode).toBe(0);
@@ -193,7 +170,7 @@ describe.skipIf(!hasGluster)(`${TITLE}: commands`, () => {
 
   it('publish file by file with `publish: auto`, and recommend links', async () => {
     const [one] = await startVolume();
-    const changing = await ChangingService.start();
+    const changing = await startChanging();
     const settings = changing.settingsOn(one, { PUBLISH: 'auto' });
     const synced = await run(['sync'], settings);
     expect(synced.exitCode).toBe(0);

@@ -19,29 +19,11 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const native = bindNativeCalls();
 
-interface Waiting {
-  readonly directory: string;
-  readonly lockFile: string;
-  /** The messages to the supervisor. */
-  readonly told: string[];
-  readonly events: MirrorEvent[];
-  readonly hangUp: () => Promise<void>;
-  /** Writes the settings file. */
-  readonly write: (text: string) => Promise<void>;
-  /** Releases the lock of the other instance. */
-  readonly release: () => Promise<void>;
-  /** The way to publish and the log level in force when it took over. */
-  readonly tookOver: Promise<string | null>;
-  readonly stop: () => void;
-}
-
 /**
  * An instance on standby, because another one has the lock of its directory.
  * @param shards the share of the other instance and of this one, which then has no setting `standby`; null without shares
  */
-async function waiting(
-  shards: { readonly other: Shard; readonly own: Shard } | null = null,
-): Promise<Waiting> {
+async function waiting(shards: { readonly other: Shard; readonly own: Shard } | null = null) {
   const folder = await temporaryFolder();
   const directory = join(folder, 'directory');
   await mkdir(join(directory, '.workbook-mirror'), { recursive: true });
@@ -100,13 +82,16 @@ async function waiting(
   return {
     directory,
     lockFile,
+    /** The messages to the supervisor. */
     told,
     events,
     hangUp: () => control.onHangUp(),
+    /** Writes the settings file. */
     write,
+    /** Releases the lock of the other instance. */
     release: held.release,
+    /** The way to publish and the log level in force when it took over. */
     tookOver,
-    stop: () => stop.abort(),
   };
 }
 

@@ -5,25 +5,23 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { saying } from '../../../support/in-process.ts';
-import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
 import { start, variablesOf } from '../../../support/program.ts';
 
 const NAMES = ['Kept', 'Other', 'Old'];
 const WITHOUT_OLD = { REPOSITORIES_EXCLUDE: 'Old' };
 
-interface Mirrored extends Pick<MirrorCommands, 'service' | 'directory' | 'variables'> {
-  /** Runs a command on the mirror. */
-  readonly on: MirrorCommands['command'];
-}
-
 /** A mirror of three repositories, after its first pass. */
-async function mirrored(): Promise<Mirrored> {
+async function mirrored() {
   const { service, directory, variables, command } = await startCommands();
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
-  const on: Mirrored['on'] = (args, more = {}) => command(args, { GUARD_TARGETS: 'off', ...more });
+  /** Runs a command on the mirror. */
+  const on: typeof command = (args, more = {}) => command(args, { GUARD_TARGETS: 'off', ...more });
   expect((await on(['sync'])).exitCode).toBe(0);
   return { service, directory, variables, on };
 }
+
+type Mirrored = Awaited<ReturnType<typeof mirrored>>;
 
 /** Every remaining trace of a target in the mirror. */
 async function tracesOf(target: string, { directory, on }: Mirrored): Promise<string[]> {

@@ -6,17 +6,15 @@ import { startCommands } from '../../../support/mirror-commands.ts';
 import { runHere, saying } from '../../../support/in-process.ts';
 import { variablesOf, startDaemon } from '../../../support/program.ts';
 
-interface Place {
-  readonly service: FakeService;
-  readonly settings: Record<string, string>;
-}
-
 /** A service with two repositories, and a directory in which nothing is mirrored yet. */
-async function place(): Promise<Place> {
+async function place() {
   const { service, directory } = await startCommands();
   for (const name of ['Good', 'Bad']) service.addRepository(name, { 'plan.xlsx': name });
-  return { service, settings: { ...service.settingsFor(directory), HTTP_LISTEN: 'off' } };
+  const settings: Record<string, string> = { ...service.settingsFor(directory), HTTP_LISTEN: 'off' };
+  return { service, settings };
 }
+
+type Place = Awaited<ReturnType<typeof place>>;
 
 /** Makes the service answer a request for the contents of one repository with a fault. */
 function failBad(

@@ -27,19 +27,8 @@ function watchTrees(directory: string) {
   return { watch, hints, errors };
 }
 
-interface Watched {
-  readonly root: string;
-  readonly errors: MirrorError[];
-  /** Waits until something below a path was hinted at, and forgets all hints. */
-  readonly hinted: (path: string) => Promise<void>;
-  /** Waits until nothing more comes, and forgets all hints. */
-  readonly calm: () => Promise<void>;
-  /** Expects no hint for a while. */
-  readonly silent: () => Promise<void>;
-  readonly hints: Set<string>;
-}
-
-async function watched(): Promise<Watched> {
+/** A watch on a planted tree. */
+async function watched() {
   const directory = await temporaryFolder();
   const root = join(directory, 'mirror');
   await plant(join(root, 'Accounting/main'));
@@ -49,15 +38,18 @@ async function watched(): Promise<Watched> {
     root,
     errors,
     hints,
-    hinted: async (path) => {
+    /** Waits until something below a path was hinted at, and forgets all hints. */
+    hinted: async (path: string) => {
       const isHinted = (): boolean => [...hints].some((each) => `${each}/`.startsWith(`${path}/`));
       await vi.waitFor(() => expect(isHinted(), [...hints].join(' ')).toBe(true), { timeout: 60_000 });
       hints.clear();
     },
+    /** Expects no hint for a while. */
     silent: async () => {
       await pause(200);
       expect([...hints]).toStrictEqual([]);
     },
+    /** Waits until nothing more comes, and forgets all hints. */
     calm: async () => {
       for (let before = -1; before !== hints.size; await pause(150)) before = hints.size;
       hints.clear();
