@@ -1,33 +1,19 @@
 import { once } from 'node:events';
-import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import { type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
-import { createWebServer, type WebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';
+import { createWebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics } from '../../../support/text-format.ts';
-
-interface Served {
-  readonly server: WebServer;
-  readonly port: number;
-  readonly address: string;
-  readonly events: MirrorEvent[];
-}
-
-interface Answer {
-  readonly status: number;
-  readonly headers: IncomingHttpHeaders;
-  readonly bytes: Buffer;
-  readonly text: string;
-}
 
 async function serve(
   options: Partial<WebServerOptions> = {},
   where: { host: string; port: number } = { host: '127.0.0.1', port: 0 },
-): Promise<Served> {
+) {
   const events: MirrorEvent[] = [];
   const server = await createWebServer({
     report: () => Promise.resolve(eventfulReport()),
@@ -46,11 +32,11 @@ async function serve(
 
 /** Sends a request on its own connection, with just the given headers. */
 async function ask(
-  { port }: Pick<Served, 'port'>,
+  { port }: { readonly port: number },
   path: string,
   headers: Readonly<Record<string, string>> = {},
   method = 'GET',
-): Promise<Answer> {
+) {
   const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
   asked.end();
   const [response] = (await once(asked, 'response')) as [IncomingMessage];
@@ -58,17 +44,12 @@ async function ask(
   return { status: response.statusCode ?? 0, headers: response.headers, bytes, text: bytes.toString() };
 }
 
-function json(answer: Answer): unknown {
-  return JSON.parse(answer.text);
+function json({ text }: { readonly text: string }): unknown {
+  return JSON.parse(text);
 }
 
 /** Opens the event stream, and gives its events. */
-async function listenTo({ port }: Served): Promise<{
-  text: () => string;
-  next: () => Promise<unknown>;
-  ended: Promise<unknown>;
-  end: () => void;
-}> {
+async function listenTo({ port }: { readonly port: number }) {
   const asked = request({ host: '127.0.0.1', port, path: '/api/events', agent: false });
   asked.on('error', () => {});
   asked.end();
@@ -85,7 +66,6 @@ async function listenTo({ port }: Served): Promise<{
     text: () => text,
     next: () => once(response, 'data'),
     ended: new Promise((resolve) => response.once('close', resolve)),
-    end: () => asked.destroy(),
   };
 }
 
