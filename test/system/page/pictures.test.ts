@@ -13,7 +13,7 @@ it.skipIf(missing !== undefined)(
   `makes the pictures of README and manual${missing === undefined ? '' : ` (skipped: ${missing})`}`,
   async () => {
     const folder = await temporaryFolder();
-    await makePictures(folder);
+    await makePictures(folder, 1);
     const svg = await readFile(join(folder, 'demo.svg'), 'utf8');
     expect(svg).toContain('identical\u00a0to\u00a0Git,\u00a0byte\u00a0for\u00a0byte');
     const [light, dark] = await Promise.all(

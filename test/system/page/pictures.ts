@@ -10,7 +10,7 @@ import { startBrowser } from './chromium.ts';
 const ROOT = join(import.meta.dirname, '../../..');
 const WIDTH = 1280;
 const MARGIN = 10;
-/** The edits of the demo before a picture is taken. */
+/** So many edits make a lively picture. */
 const EDITS = 5;
 
 /** The environment of a program in a picture, without this machine's settings. */
@@ -20,9 +20,10 @@ function variablesIn(home: string): Record<string, string> {
 
 /**
  * Makes the pictures of README and manual from the current program: the output of the demo, and its status page in both colour schemes.
+ * @param edits of the demo before a picture is taken
  * @throws Error if the demo fails or the browser is missing
  */
-export async function makePictures(into: string): Promise<void> {
+export async function makePictures(into: string, edits = EDITS): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), 'workbook-mirror-pictures-'));
   try {
     await mkdir(into, { recursive: true });
@@ -32,7 +33,7 @@ export async function makePictures(into: string): Promise<void> {
       join(into, 'demo.svg'),
       svgOf(['$ npm run demo -- --once', ...printed.trimEnd().split('\n')]),
     );
-    await photographPage(into, home);
+    await photographPage(into, home, edits);
   } finally {
     await rm(home, { recursive: true, force: true });
   }
@@ -61,7 +62,7 @@ ${texts.join('\n')}
 }
 
 /** Takes pictures of the status page of a running demo, up to the end of its targets: the rest is about this machine's disk. */
-async function photographPage(into: string, home: string): Promise<void> {
+async function photographPage(into: string, home: string, edits: number): Promise<void> {
   const browser = await startBrowser();
   const demo = spawn(process.execPath, ['src/main.ts', 'demo'], {
     cwd: ROOT,
@@ -69,7 +70,7 @@ async function photographPage(into: string, home: string): Promise<void> {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   try {
-    const address = await editedDemo(demo);
+    const address = await editedDemo(demo, edits);
     for (const colorScheme of ['light', 'dark'] as const) {
       const page = await browser.newPage({
         viewport: { width: WIDTH, height: 900 },
@@ -97,12 +98,12 @@ async function photographPage(into: string, home: string): Promise<void> {
 }
 
 /** Waits for some edits of the demo. @returns the address of the page */
-async function editedDemo({ stdout, stderr }: ChildProcess): Promise<string> {
+async function editedDemo({ stdout, stderr }: ChildProcess, most: number): Promise<string> {
   let said = '';
   stderr?.setEncoding('utf8').on('data', (text: string) => (said += text));
   let edits = 0;
   if (stdout !== null)
-    for await (const _ of createInterface({ input: stdout })) if ((edits += 1) > EDITS) break;
+    for await (const _ of createInterface({ input: stdout })) if ((edits += 1) > most) break;
   const [address] = /http:\S+\/$/m.exec(said) ?? [];
   if (address === undefined) throw new Error(`the demo does not say where its page is:\n${said}`);
   return address;
