@@ -129,33 +129,29 @@ describe('a command next to a daemon, without keys', () => {
   });
 });
 
-describe('a command next to a daemon that hangs', () => {
-  it('ends, and says so', async () => {
-    const directory = await temporaryFolder();
-    await mkdir(join(directory, '.workbook-mirror'));
-    const server = createServer((connection) => connection.on('error', () => {}).resume());
-    onTestFinished(() => void server.close());
-    server.listen(join(directory, '.workbook-mirror/control.sock'));
-    await once(server, 'listening');
-    const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
-    expect(ended).toMatchObject({ exitCode: 2, stderr: saying('it does not answer') });
-  });
+it('a command next to a daemon that hangs ends, and says so', async () => {
+  const directory = await temporaryFolder();
+  await mkdir(join(directory, '.workbook-mirror'));
+  const server = createServer((connection) => connection.on('error', () => {}).resume());
+  onTestFinished(() => void server.close());
+  server.listen(join(directory, '.workbook-mirror/control.sock'));
+  await once(server, 'listening');
+  const ended = await run(['approve', '--all'], { WORKBOOK_MIRROR_DIRECTORY: directory });
+  expect(ended).toMatchObject({ exitCode: 2, stderr: saying('it does not answer') });
 });
 
-describe('a command next to a daemon that is busy with others', () => {
-  it('waits for them, while status is answered', async () => {
-    const { service, directory, on } = await besideDaemon();
-    const { promise: released, resolve } = Promise.withResolvers<void>();
-    service.fault = () => ({ kind: 'wait', after: 0, released });
-    const socketPath = join(directory, '.workbook-mirror/control.sock');
-    for (let count = 0; count < 8; count += 1) {
-      const other = request({ socketPath, path: '/v1/repos', method: 'POST', agent: false });
-      other.on('error', () => {}).end('{}');
-      await once(other, 'response');
-    }
-    const waiting = start(['plan'], { WORKBOOK_MIRROR_DIRECTORY: directory });
-    expect(await on('status')).toMatchObject({ exitCode: 0, stdout: saying('Next pass: ') });
-    resolve();
-    expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: saying('Nothing would be pulled.') });
-  });
+it('a command next to a daemon that is busy with others waits for them, while status is answered', async () => {
+  const { service, directory, on } = await besideDaemon();
+  const { promise: released, resolve } = Promise.withResolvers<void>();
+  service.fault = () => ({ kind: 'wait', after: 0, released });
+  const socketPath = join(directory, '.workbook-mirror/control.sock');
+  for (let count = 0; count < 8; count += 1) {
+    const other = request({ socketPath, path: '/v1/repos', method: 'POST', agent: false });
+    other.on('error', () => {}).end('{}');
+    await once(other, 'response');
+  }
+  const waiting = start(['plan'], { WORKBOOK_MIRROR_DIRECTORY: directory });
+  expect(await on('status')).toMatchObject({ exitCode: 0, stdout: saying('Next pass: ') });
+  resolve();
+  expect(await waiting.ended).toMatchObject({ exitCode: 0, stdout: saying('Nothing would be pulled.') });
 });

@@ -1,33 +1,31 @@
 import { readdir } from 'node:fs/promises';
 
-import { describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
 import { startCommands } from '../support/mirror-commands.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-describe('diff --upstream', () => {
-  it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
-    'leaves nothing behind when %s ends it, and does not exit as if files differed',
-    async (signal) => {
-      const { service, variables, run } = await startCommands();
-      const temporary = await temporaryFolder();
-      const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
-      expect((await run('sync')).exitCode).toBe(0);
-      service.write(repository, 'main', 'a.xlsx', 'another');
-      service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
-      const settings = { ...variables, TMPDIR: temporary };
-      const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);
-      await vi.waitFor(async () => {
-        const [made] = await readdir(temporary);
-        expect(made).toMatch(/^workbook-mirror-diff-/);
-        expect(service.takeDownloads()).not.toEqual([]);
-      }, 120_000);
-      child.kill(signal);
-      const { exitCode, stdout } = await ended;
-      expect(exitCode).toBe(2);
-      expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'pass.abandoned' } });
-      expect(await readdir(temporary)).toEqual([]);
-    },
-  );
-});
+it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  'diff --upstream leaves nothing behind when %s ends it, and does not exit as if files differed',
+  async (signal) => {
+    const { service, variables, run } = await startCommands();
+    const temporary = await temporaryFolder();
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
+    expect((await run('sync')).exitCode).toBe(0);
+    service.write(repository, 'main', 'a.xlsx', 'another');
+    service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
+    const settings = { ...variables, TMPDIR: temporary };
+    const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);
+    await vi.waitFor(async () => {
+      const [made] = await readdir(temporary);
+      expect(made).toMatch(/^workbook-mirror-diff-/);
+      expect(service.takeDownloads()).not.toEqual([]);
+    }, 120_000);
+    child.kill(signal);
+    const { exitCode, stdout } = await ended;
+    expect(exitCode).toBe(2);
+    expect(JSON.parse(stdout)).toMatchObject({ error: { code: 'pass.abandoned' } });
+    expect(await readdir(temporary)).toEqual([]);
+  },
+);

@@ -35,40 +35,34 @@ describe('the verbosity of a command', () => {
   });
 });
 
-describe('colours', () => {
-  it('that are forbidden and forced cause no warning of Node', async () => {
-    const { stderr } = await run(['help', 'exit-codes'], { NO_COLOR: '1', FORCE_COLOR: '1' });
-    expect(stderr).toBe('');
-  });
+it('colours that are forbidden and forced cause no warning of Node', async () => {
+  const { stderr } = await run(['help', 'exit-codes'], { NO_COLOR: '1', FORCE_COLOR: '1' });
+  expect(stderr).toBe('');
 });
 
-describe('an unhandled error', () => {
-  it('is reported as text, and ends the program as a defect', async () => {
-    const script = String.raw`process.on('SIGWINCH', () => { throw new Error('odd\u009b2J\n    at nobody'); })`;
-    const running = start(
-      ['serve', '--serve-directory', await temporaryFolder(), '--serve-listen', '127.0.0.1:0'],
-      { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` },
-    );
-    await running.prints(/^http/m);
-    running.child.kill('SIGWINCH');
-    const { exitCode, stderr } = await running.ended;
-    expect(exitCode).toBe(70);
-    expect(stderr).toContain(String.raw`workbook-mirror: odd\u009b2J at nobody`);
-    expect(stderr).toMatch(/^ {4}at process\./m);
-    expect(stderr.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
-  });
+it('an unhandled error is reported as text, and ends the program as a defect', async () => {
+  const script = String.raw`process.on('SIGWINCH', () => { throw new Error('odd\u009b2J\n    at nobody'); })`;
+  const running = start(
+    ['serve', '--serve-directory', await temporaryFolder(), '--serve-listen', '127.0.0.1:0'],
+    { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}` },
+  );
+  await running.prints(/^http/m);
+  running.child.kill('SIGWINCH');
+  const { exitCode, stderr } = await running.ended;
+  expect(exitCode).toBe(70);
+  expect(stderr).toContain(String.raw`workbook-mirror: odd\u009b2J at nobody`);
+  expect(stderr).toMatch(/^ {4}at process\./m);
+  expect(stderr.replaceAll('\n', '')).not.toMatch(/\p{Cc}/u);
 });
 
-describe('help', () => {
-  it.skipIf(!hasProgram('man') || !hasProgram('groff'))('is a manual page without faults', async () => {
-    const page = join(await temporaryFolder(), 'workbook-mirror.1');
-    await writeFile(page, (await run(['help', '--man'])).stdout);
-    const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', MANWIDTH: '80' };
-    const { stdout, stderr } = await execute('man', ['-l', '--warnings=all', page], { ...BOUND, env });
-    expect(stderr).toBe('');
-    expect(stdout).toMatch(/^EXIT STATUS$/m);
-    expect(stdout).toMatch(/^ +service\.baseUrl$/m);
-  });
+it.skipIf(!hasProgram('man') || !hasProgram('groff'))('help is a manual page without faults', async () => {
+  const page = join(await temporaryFolder(), 'workbook-mirror.1');
+  await writeFile(page, (await run(['help', '--man'])).stdout);
+  const env = { PATH: process.env['PATH'], LC_ALL: 'C.UTF-8', MANWIDTH: '80' };
+  const { stdout, stderr } = await execute('man', ['-l', '--warnings=all', page], { ...BOUND, env });
+  expect(stderr).toBe('');
+  expect(stdout).toMatch(/^EXIT STATUS$/m);
+  expect(stdout).toMatch(/^ +service\.baseUrl$/m);
 });
 
 describe('a new user', () => {

@@ -1,7 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { runWith } from '../support/in-process.ts';
@@ -145,24 +145,22 @@ async function areRunning(pids: readonly number[]): Promise<number[]> {
   return pids.filter((_pid, index) => states[index]);
 }
 
-describe('programs that ignore SIGTERM', () => {
-  it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
-    'do not outlive the daemon, nor do their children (%s)',
-    async (hook) => {
-      const embedded = await startEmbedded();
-      const { path, folder } = await programOf(
-        `trap '' TERM\nsleep 300 &\necho "$$ $!" >> "$(dirname "$0")/pids"\nwhile :; do sleep 0.1; done`,
-      );
-      const pids = async (): Promise<number[]> =>
-        ((await readFile(join(folder, 'pids'), 'utf8').catch(() => '')).match(/\d+/g) ?? []).map(Number);
-      onTestFinished(async () => {
-        for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
-      });
-      const daemon = start(['run'], { ...embedded.settings, [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path });
-      const running = async (): Promise<number[]> => areRunning(await pids());
-      await expect.poll(async () => (await running()).length).toBeGreaterThan(1);
-      expect(await daemon.stop()).toMatchObject({ signal: null });
-      await expect.poll(running).toStrictEqual([]);
-    },
-  );
-});
+it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
+  'programs that ignore SIGTERM do not outlive the daemon, nor do their children (%s)',
+  async (hook) => {
+    const embedded = await startEmbedded();
+    const { path, folder } = await programOf(
+      `trap '' TERM\nsleep 300 &\necho "$$ $!" >> "$(dirname "$0")/pids"\nwhile :; do sleep 0.1; done`,
+    );
+    const pids = async (): Promise<number[]> =>
+      ((await readFile(join(folder, 'pids'), 'utf8').catch(() => '')).match(/\d+/g) ?? []).map(Number);
+    onTestFinished(async () => {
+      for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
+    });
+    const daemon = start(['run'], { ...embedded.settings, [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path });
+    const running = async (): Promise<number[]> => areRunning(await pids());
+    await expect.poll(async () => (await running()).length).toBeGreaterThan(1);
+    expect(await daemon.stop()).toMatchObject({ signal: null });
+    await expect.poll(running).toStrictEqual([]);
+  },
+);

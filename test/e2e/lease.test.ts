@@ -98,31 +98,29 @@ describe('lease acquire with a command', () => {
   });
 });
 
-describe('a lease without a command', () => {
-  it('is printed, shown by status and lease list, held by sync and verify --repair, and released', async () => {
-    const { directory, here, tree, edit } = await mirrored();
-    const { exitCode, stdout } = await here(...acquire, '10m', '--holder', 'nightly');
-    expect(exitCode).toBe(0);
-    const id = stdout.trim();
-    expect((await here('status')).stdout).toContain(`the lease of nightly (${id})`);
-    const { leases } = JSON.parse((await here('status', '--json')).stdout) as { leases: unknown[] };
-    expect(leases).toMatchObject([{ id, holder: 'nightly' }]);
-    edit();
-    const before = await stampsOf(join(directory, 'mirror'));
-    const held = await here('sync');
-    expect(held.exitCode).toBe(1);
-    expect(held.stderr).toContain('publishing waits for the lease of nightly');
-    expect(held.stderr).toContain('; 1 waiting for a lease');
-    expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
-    await writeFile(join(tree('A/main'), 'stranger.txt'), 'x');
-    const repair = await here('verify', '--repair');
-    expect(repair.exitCode).toBe(1);
-    expect(repair.stderr).toContain(id);
-    expect((await here('lease', 'release', id)).exitCode).toBe(0);
-    expect((await here('lease', 'release', id)).exitCode).toBe(2);
-    expect((await here('verify', '--repair')).exitCode).toBe(0);
-    expect((await here('sync')).exitCode).toBe(0);
-    expect(await readdir(tree('A/main'))).toEqual(['plan.xlsx']);
-    expect(await readFile(join(tree('A/main'), 'plan.xlsx'), 'utf8')).toBe('b');
-  });
+it('a lease without a command is printed, shown by status and lease list, held by sync and verify --repair, and released', async () => {
+  const { directory, here, tree, edit } = await mirrored();
+  const { exitCode, stdout } = await here(...acquire, '10m', '--holder', 'nightly');
+  expect(exitCode).toBe(0);
+  const id = stdout.trim();
+  expect((await here('status')).stdout).toContain(`the lease of nightly (${id})`);
+  const { leases } = JSON.parse((await here('status', '--json')).stdout) as { leases: unknown[] };
+  expect(leases).toMatchObject([{ id, holder: 'nightly' }]);
+  edit();
+  const before = await stampsOf(join(directory, 'mirror'));
+  const held = await here('sync');
+  expect(held.exitCode).toBe(1);
+  expect(held.stderr).toContain('publishing waits for the lease of nightly');
+  expect(held.stderr).toContain('; 1 waiting for a lease');
+  expect(await stampsOf(join(directory, 'mirror'))).toEqual(before);
+  await writeFile(join(tree('A/main'), 'stranger.txt'), 'x');
+  const repair = await here('verify', '--repair');
+  expect(repair.exitCode).toBe(1);
+  expect(repair.stderr).toContain(id);
+  expect((await here('lease', 'release', id)).exitCode).toBe(0);
+  expect((await here('lease', 'release', id)).exitCode).toBe(2);
+  expect((await here('verify', '--repair')).exitCode).toBe(0);
+  expect((await here('sync')).exitCode).toBe(0);
+  expect(await readdir(tree('A/main'))).toEqual(['plan.xlsx']);
+  expect(await readFile(join(tree('A/main'), 'plan.xlsx'), 'utf8')).toBe('b');
 });

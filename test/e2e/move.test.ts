@@ -3,7 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
 import { FakeService } from '../support/fake-service.ts';
@@ -44,25 +44,23 @@ async function surroundings(): Promise<{
 
 const hasRsync = hasProgram('rsync');
 
-describe('a mirror that moves', () => {
-  it.skipIf(!hasRsync)(
-    `to another machine as the manual says pulls nothing there${hasRsync ? '' : ' (skipped: no rsync)'}`,
-    async () => {
-      const { service, settingsOf, type } = await surroundings();
-      const [first = '', second = ''] = shellBlocks('move', 'To another machine');
-      const daemon = await startDaemon(settingsOf('old'));
-      await type(first);
-      const accounting = service.named();
-      service.write(accounting, 'main', 'a.xlsx', 'a2');
-      expect(await run(['poll', '--wait'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
-      await daemon.stop();
-      await type(second);
-      service.takeDownloads();
-      expect(await run(['sync'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
-      expect(service.takeDownloads()).toEqual([]);
-      expect(await run(['verify'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
-      const left = await run(['history', 'list', '--json'], settingsOf('new'));
-      expect(JSON.parse(left.stdout)).toMatchObject([{ target: 'Accounting/main', kind: 'replaced' }]);
-    },
-  );
-});
+it.skipIf(!hasRsync)(
+  `a mirror that moves to another machine as the manual says pulls nothing there${hasRsync ? '' : ' (skipped: no rsync)'}`,
+  async () => {
+    const { service, settingsOf, type } = await surroundings();
+    const [first = '', second = ''] = shellBlocks('move', 'To another machine');
+    const daemon = await startDaemon(settingsOf('old'));
+    await type(first);
+    const accounting = service.named();
+    service.write(accounting, 'main', 'a.xlsx', 'a2');
+    expect(await run(['poll', '--wait'], settingsOf('old'))).toMatchObject({ exitCode: 0 });
+    await daemon.stop();
+    await type(second);
+    service.takeDownloads();
+    expect(await run(['sync'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
+    expect(service.takeDownloads()).toEqual([]);
+    expect(await run(['verify'], settingsOf('new'))).toMatchObject({ exitCode: 0 });
+    const left = await run(['history', 'list', '--json'], settingsOf('new'));
+    expect(JSON.parse(left.stdout)).toMatchObject([{ target: 'Accounting/main', kind: 'replaced' }]);
+  },
+);

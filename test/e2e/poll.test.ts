@@ -121,17 +121,14 @@ describe('poll', () => {
   });
 });
 
-describe('several instances in one directory', () => {
-  it('are all polled, unless a share is named', async () => {
-    const around = await surroundings();
-    for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
-    for (const shard of ['1/2', '2/2'])
-      await startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
-    const all = await around.on(['poll', '--wait', '--json']);
-    expect(JSON.parse(all.stdout)).toMatchObject({ passes: [{ shardIndex: 1 }, { shardIndex: 2 }] });
-    const one = await around.on(['poll', '--wait'], { SHARD: '2/2' });
-    expect(one).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
-  });
+it('several instances in one directory are all polled, unless a share is named', async () => {
+  const around = await surroundings();
+  for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
+  for (const shard of ['1/2', '2/2']) await startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
+  const all = await around.on(['poll', '--wait', '--json']);
+  expect(JSON.parse(all.stdout)).toMatchObject({ passes: [{ shardIndex: 1 }, { shardIndex: 2 }] });
+  const one = await around.on(['poll', '--wait'], { SHARD: '2/2' });
+  expect(one).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
 });
 
 describe('the control socket', () => {

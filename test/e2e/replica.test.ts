@@ -202,19 +202,17 @@ describe('a mirror of a replica', () => {
   });
 });
 
-describe('serve --from-mirror', () => {
-  it('answers next to the daemon, reports its age, and ends with 0', async () => {
-    const embedded = await startEmbedded();
-    await sync(embedded.settings);
-    await startDaemon(embedded.settings);
-    const serve = start(['serve', '--from-mirror', '--serve-listen', '127.0.0.1:0'], embedded.settings);
-    await serve.prints(/^http:/m);
-    expect(serve.stderr()).toContain('read-only: 3 repositories, 6 branches.');
-    expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);
-    const baseUrl = serve.stdout().trim();
-    const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';
-    const answer = await fetch(`${baseUrl}/repos`, { headers: { 'x-api-key': key } });
-    expect(await answer.json()).toHaveLength(3);
-    expect((await serve.stop()).exitCode).toBe(0);
-  });
+it('serve --from-mirror answers next to the daemon, reports its age, and ends with 0', async () => {
+  const embedded = await startEmbedded();
+  await sync(embedded.settings);
+  await startDaemon(embedded.settings);
+  const serve = start(['serve', '--from-mirror', '--serve-listen', '127.0.0.1:0'], embedded.settings);
+  await serve.prints(/^http:/m);
+  expect(serve.stderr()).toContain('read-only: 3 repositories, 6 branches.');
+  expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);
+  const baseUrl = serve.stdout().trim();
+  const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';
+  const answer = await fetch(`${baseUrl}/repos`, { headers: { 'x-api-key': key } });
+  expect(await answer.json()).toHaveLength(3);
+  expect((await serve.stop()).exitCode).toBe(0);
 });

