@@ -239,29 +239,27 @@ describe('a refused key', () => {
   });
 });
 
-describe('a key that is revoked during a pass', () => {
-  it('fails the targets that are left, and the next pass finds out by the lists', async () => {
-    const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
-    for (let count = 0; count < 20; count += 1) service.addRepository(`More${count}`, { 'm.xlsx': 'm' });
-    service.knobs.afterPage = () => {
-      service.apiKey = NEW;
-    };
-    const failed = Object.values(await mirror.results(SCHEDULED)).filter(
-      ({ code }) => code === 'contents.forbidden',
-    );
-    expect(failed).toHaveLength(20);
-    expect(credentialEvents(mirror).slice(2)).toStrictEqual([]);
-    await mirror.failure(SCHEDULED);
-    expect(credentialEvents(mirror).slice(2)).toStrictEqual(['refused apiKey']);
-    service.takeRequests();
-    await mirror.failure(SCHEDULED);
-    expect(service.takeRequests()).toStrictEqual([]);
-    service.apiKey = OLD;
-    service.knobs.afterPage = null;
-    later(2 * MINUTE_MS);
-    await mirror.pass(SCHEDULED);
-    await mirror.expectExact();
-  });
+it('a key that is revoked during a pass fails the targets that are left, and the next pass finds out by the lists', async () => {
+  const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
+  for (let count = 0; count < 20; count += 1) service.addRepository(`More${count}`, { 'm.xlsx': 'm' });
+  service.knobs.afterPage = () => {
+    service.apiKey = NEW;
+  };
+  const failed = Object.values(await mirror.results(SCHEDULED)).filter(
+    ({ code }) => code === 'contents.forbidden',
+  );
+  expect(failed).toHaveLength(20);
+  expect(credentialEvents(mirror).slice(2)).toStrictEqual([]);
+  await mirror.failure(SCHEDULED);
+  expect(credentialEvents(mirror).slice(2)).toStrictEqual(['refused apiKey']);
+  service.takeRequests();
+  await mirror.failure(SCHEDULED);
+  expect(service.takeRequests()).toStrictEqual([]);
+  service.apiKey = OLD;
+  service.knobs.afterPage = null;
+  later(2 * MINUTE_MS);
+  await mirror.pass(SCHEDULED);
+  await mirror.expectExact();
 });
 
 describe('an answer without meaning for the key', () => {

@@ -38,26 +38,25 @@ describe('the longest time between two runs', () => {
   });
 });
 
-describe('the next run', () => {
-  it('follows the time zone, even when the clocks change', () => {
-    itIs('2025-10-25T12:00:00Z');
-    const [next = 0] = nextRunsMs('0 12 * * *', 'Europe/Berlin', 1);
-    expect(new Date(next).toISOString()).toBe('2025-10-26T11:00:00.000Z');
-  });
+it('the next run follows the time zone, even when the clocks change', () => {
+  itIs('2025-10-25T12:00:00Z');
+  const [next = 0] = nextRunsMs('0 12 * * *', 'Europe/Berlin', 1);
+  expect(new Date(next).toISOString()).toBe('2025-10-26T11:00:00.000Z');
 });
 
 /** In Berlin the clocks go from 2 to 3 at 01:00 UTC, and back from 3 to 2 at 01:00 UTC; in New York at 07:00 and 06:00 UTC. */
-describe('when the clocks change', () => {
-  it.each([
-    ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '*/5 * * * *', 5],
-    ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '0 */5 * * * *', 5],
-    ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '*/5 0-23 * * *', 65],
-    ['autumn, with the hour without runs', 'America/New_York', '2026-10-28T00:00:00Z', '0 0 12 * * *', 1500],
-    ['spring, with the day without runs', 'Europe/Berlin', '2026-03-26T00:00:00Z', '0 30 2 * * *', 2820],
-    ['spring, with the day without runs', 'America/New_York', '2026-03-06T00:00:00Z', '*/5 * * * *', 5],
-    ['summer', 'Europe/Berlin', '2026-06-02T00:00:00Z', '0 12 * * *', 1440],
-  ])('the longest time between two runs is that of %s: %s, %s, %s', (_when, zone, now, schedule, minutes) => {
+it.each([
+  ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '*/5 * * * *', 5],
+  ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '0 */5 * * * *', 5],
+  ['autumn, with the hour without runs', 'Europe/Berlin', '2026-10-20T00:00:00Z', '*/5 0-23 * * *', 65],
+  ['autumn, with the hour without runs', 'America/New_York', '2026-10-28T00:00:00Z', '0 0 12 * * *', 1500],
+  ['spring, with the day without runs', 'Europe/Berlin', '2026-03-26T00:00:00Z', '0 30 2 * * *', 2820],
+  ['spring, with the day without runs', 'America/New_York', '2026-03-06T00:00:00Z', '*/5 * * * *', 5],
+  ['summer', 'Europe/Berlin', '2026-06-02T00:00:00Z', '0 12 * * *', 1440],
+])(
+  'when the clocks change the longest time between two runs is that of %s: %s, %s, %s',
+  (_when, zone, now, schedule, minutes) => {
     itIs(now);
     expect(longestPeriodMs(schedule, zone)).toBe(minutes * MINUTE_MS);
-  });
-});
+  },
+);

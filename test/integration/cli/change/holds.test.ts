@@ -55,14 +55,12 @@ describe('filters that were narrowed too much', () => {
   });
 });
 
-describe('the report of a failure', () => {
-  it('counts attempts', async () => {
-    const { command, service } = await mirrored();
-    for (const repository of service.repositories) service.write(repository, 'main', 'plan.xlsx', 'changed');
-    service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
-    const { stderr } = await command(['sync']);
-    expect(stderr).toContain('6 of 6 pulls failed');
-    expect(stderr).not.toContain('nothing to pull');
-    expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
-  });
+it('the report of a failure counts attempts', async () => {
+  const { command, service } = await mirrored();
+  for (const repository of service.repositories) service.write(repository, 'main', 'plan.xlsx', 'changed');
+  service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 500 } : null);
+  const { stderr } = await command(['sync']);
+  expect(stderr).toContain('6 of 6 pulls failed');
+  expect(stderr).not.toContain('nothing to pull');
+  expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
 });

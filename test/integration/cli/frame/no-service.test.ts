@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { runHere } from '../../../support/in-process.ts';
 import { listen, makeCertificate } from '../../../support/listen.ts';
@@ -21,25 +21,26 @@ async function answering(type: string, body: string, path = '/api'): Promise<str
   return `http://${await listen(server)}${path}`;
 }
 
-describe('a command that meets no service fails at once and promises no further attempt', () => {
-  it.each<[string, () => string | Promise<string>, RegExp]>([
-    ['an unknown host', () => 'http://no-such-host.invalid/api', /no-such-host\.invalid/],
-    ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED[^]*service\.baseUrl/],
-    ['a certificate that is not trusted', async () => `https://${await tlsAddress()}/api`, /certificate/],
-    [
-      'plain HTTP where TLS is expected',
-      async () => (await answering('text/html', '')).replace('http:', 'https:'),
-      /does not speak TLS/,
-    ],
-    [
-      'an address without /api',
-      () => answering('text/html', '<html>', '/'),
-      /service\.baseUrl.*\/api, and this one has no \/api/,
-    ],
-    ['an HTML page', () => answering('text/html', '<title>Log in</title>'), /service\.baseUrl/],
-    ['another kind of JSON', () => answering('application/json', '{"message":"hello"}'), /service\.baseUrl/],
-    ['nothing', () => answering('application/json', ''), /service\.baseUrl/],
-  ])('%s', async (_, address, text) => {
+it.each<[string, () => string | Promise<string>, RegExp]>([
+  ['an unknown host', () => 'http://no-such-host.invalid/api', /no-such-host\.invalid/],
+  ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED[^]*service\.baseUrl/],
+  ['a certificate that is not trusted', async () => `https://${await tlsAddress()}/api`, /certificate/],
+  [
+    'plain HTTP where TLS is expected',
+    async () => (await answering('text/html', '')).replace('http:', 'https:'),
+    /does not speak TLS/,
+  ],
+  [
+    'an address without /api',
+    () => answering('text/html', '<html>', '/'),
+    /service\.baseUrl.*\/api, and this one has no \/api/,
+  ],
+  ['an HTML page', () => answering('text/html', '<title>Log in</title>'), /service\.baseUrl/],
+  ['another kind of JSON', () => answering('application/json', '{"message":"hello"}'), /service\.baseUrl/],
+  ['nothing', () => answering('application/json', ''), /service\.baseUrl/],
+])(
+  'a command that meets no service fails at once and promises no further attempt: %s',
+  async (_, address, text) => {
     const { exitCode, stderr } = await runHere(['sync'], {
       SERVICE_BASE_URL: await address(),
       SERVICE_API_KEY: 'a-secret-key-that-nobody-may-see',
@@ -48,5 +49,5 @@ describe('a command that meets no service fails at once and promises no further 
     expect(stderr).toMatch(text);
     expect(stderr).not.toMatch(/tr(?:ied|ying) again|by itself|^\s+at |a-secret-key/m);
     expect(exitCode).toBe(3);
-  });
-});
+  },
+);

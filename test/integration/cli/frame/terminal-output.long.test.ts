@@ -186,47 +186,43 @@ describe('text of the service', () => {
   });
 });
 
-describe('text of the command line and of the environment', () => {
-  it('reaches a terminal only as text', async () => {
-    const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-    const config = join(folder, 'c\u202e\u009b.yaml');
-    await writeFile(config, `"directory\\u009b": x\nschedule: "\\u202e"\n`);
-    await fc.assert(
-      fc.asyncProperty(hostileName, async (name) => {
-        const variable = name.replaceAll('\0', '');
-        await runAll({ TARGETS: variable, STATE: variable }, [['config', 'check', '--config', config]]);
-        await runAll({}, [
-          [name],
-          [`--${name}`],
-          ['sync', name],
-          ['help', name],
-          ['status', '--config', variable],
-          ['status', '--directory', join(folder, variable)],
-          ['config', 'show', '--targets', `a/${name}`],
-          ['config', 'show', '--publish', name],
-          ['serve', '--serve-directory', join('/nonexistent', variable)],
-          ['keys', 'create', '--kind', 'personal', '--name', name, '--serve-directory', join(folder, 's')],
-          ['keys', 'revoke', name, '--serve-directory', folder],
-          ['keys', 'list', '--serve-directory', folder],
-        ]);
-      }),
-      { numRuns: 15 },
-    );
-    await rm(folder, { recursive: true, force: true });
-  });
+it('text of the command line and of the environment reaches a terminal only as text', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  const config = join(folder, 'c\u202e\u009b.yaml');
+  await writeFile(config, `"directory\\u009b": x\nschedule: "\\u202e"\n`);
+  await fc.assert(
+    fc.asyncProperty(hostileName, async (name) => {
+      const variable = name.replaceAll('\0', '');
+      await runAll({ TARGETS: variable, STATE: variable }, [['config', 'check', '--config', config]]);
+      await runAll({}, [
+        [name],
+        [`--${name}`],
+        ['sync', name],
+        ['help', name],
+        ['status', '--config', variable],
+        ['status', '--directory', join(folder, variable)],
+        ['config', 'show', '--targets', `a/${name}`],
+        ['config', 'show', '--publish', name],
+        ['serve', '--serve-directory', join('/nonexistent', variable)],
+        ['keys', 'create', '--kind', 'personal', '--name', name, '--serve-directory', join(folder, 's')],
+        ['keys', 'revoke', name, '--serve-directory', folder],
+        ['keys', 'list', '--serve-directory', folder],
+      ]);
+    }),
+    { numRuns: 15 },
+  );
+  await rm(folder, { recursive: true, force: true });
 });
 
-describe('output for programs', () => {
-  it.each([
-    ['completion', 'bash'],
-    ['completion', 'zsh'],
-    ['completion', 'fish'],
-    ['config', 'schema'],
-    ['help', '--man'],
-  ])('has nothing that needs escapes: %s %s', async (...args) => {
-    const { stdout } = await runHere(args);
-    expect(stdout.length).toBeGreaterThan(300);
-    // The manual page contains the README's text on escapes.
-    expect(stdout.replaceAll('\\eu009b', '')).not.toMatch(/\\e?u(?:[0-9a-f]{4}|\{)/);
-  });
+it.each([
+  ['completion', 'bash'],
+  ['completion', 'zsh'],
+  ['completion', 'fish'],
+  ['config', 'schema'],
+  ['help', '--man'],
+])('output for programs has nothing that needs escapes: %s %s', async (...args) => {
+  const { stdout } = await runHere(args);
+  expect(stdout.length).toBeGreaterThan(300);
+  // The manual page contains the README's text on escapes.
+  expect(stdout.replaceAll('\\eu009b', '')).not.toMatch(/\\e?u(?:[0-9a-f]{4}|\{)/);
 });

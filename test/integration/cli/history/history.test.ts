@@ -244,50 +244,46 @@ describe('trees that a newer state replaced', () => {
   });
 });
 
-describe('a changed tree in the history', () => {
-  it('is restored from bytes elsewhere: its link in the mirror was edited, or all times are lost', async () => {
-    const { service, mirror, repository } = await startMirrored(
-      'A',
-      { 'plan.xlsx': 'v0', 'same.xlsx': 'same' },
-      { HISTORY_REPLACED: '5' },
-    );
-    const first = await mirror.files('mirror');
-    service.write(repository, 'main', 'plan.xlsx', 'v1');
-    await mirror.pass();
-    const tree = join(mirror.directory, 'mirror/A/main');
-    await writeFile(join(tree, 'same.xlsx'), 'edited');
-    const settings = mirror.diskSettings;
-    const request = { target: 'A/main', atMs: null };
-    const folder = await temporaryFolder();
-    const damaged = await refusalOf(mirror, { ...request, to: join(folder, 'a') });
-    expect(damaged).toMatchObject({ code: 'history.damaged' });
-    await mirror.pass({ aheadMs: 2 * DAY_MS });
-    await mirror.expectExact();
-    const [entry] = await listHistory(settings, 'A/main');
-    await utimes(join(entry?.folder ?? '', 'plan.xlsx'), 1, 1);
-    await restoreHistory(settings, { ...request, to: join(folder, 'b') });
-    for (const [path, bytes] of first) {
-      expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
-    }
-    expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);
-    const early = { ...request, atMs: Date.parse('2020-01-01'), to: join(folder, 'c') };
-    expect(await refusalOf(mirror, early)).toMatchObject({ code: 'history.not_found' });
-    const link = join(folder, 'link');
-    await symlink(join(mirror.directory, 'mirror'), link);
-    const evil = { ...request, to: join(link, 'evil') };
-    expect(await refusalOf(mirror, evil)).toMatchObject({ code: 'usage.invalid' });
-  });
+it('a changed tree in the history is restored from bytes elsewhere: its link in the mirror was edited, or all times are lost', async () => {
+  const { service, mirror, repository } = await startMirrored(
+    'A',
+    { 'plan.xlsx': 'v0', 'same.xlsx': 'same' },
+    { HISTORY_REPLACED: '5' },
+  );
+  const first = await mirror.files('mirror');
+  service.write(repository, 'main', 'plan.xlsx', 'v1');
+  await mirror.pass();
+  const tree = join(mirror.directory, 'mirror/A/main');
+  await writeFile(join(tree, 'same.xlsx'), 'edited');
+  const settings = mirror.diskSettings;
+  const request = { target: 'A/main', atMs: null };
+  const folder = await temporaryFolder();
+  const damaged = await refusalOf(mirror, { ...request, to: join(folder, 'a') });
+  expect(damaged).toMatchObject({ code: 'history.damaged' });
+  await mirror.pass({ aheadMs: 2 * DAY_MS });
+  await mirror.expectExact();
+  const [entry] = await listHistory(settings, 'A/main');
+  await utimes(join(entry?.folder ?? '', 'plan.xlsx'), 1, 1);
+  await restoreHistory(settings, { ...request, to: join(folder, 'b') });
+  for (const [path, bytes] of first) {
+    expect(await readFile(join(folder, 'b', path.slice('A/main/'.length)))).toEqual(bytes);
+  }
+  expect((await lstat(join(folder, 'b/plan.xlsx'))).mtimeMs).toBeGreaterThan(1000);
+  const early = { ...request, atMs: Date.parse('2020-01-01'), to: join(folder, 'c') };
+  expect(await refusalOf(mirror, early)).toMatchObject({ code: 'history.not_found' });
+  const link = join(folder, 'link');
+  await symlink(join(mirror.directory, 'mirror'), link);
+  const evil = { ...request, to: join(link, 'evil') };
+  expect(await refusalOf(mirror, evil)).toMatchObject({ code: 'usage.invalid' });
 });
 
-describe('the history', () => {
-  it('ignores trees that it did not put there', async () => {
-    const { service, mirror } = await startPair({}, { HISTORY_RETIRED: 'off' });
-    service.addRepository('A', { 'plan.xlsx': 'v0' });
-    const foreign = join(mirror.directory, 'history/A/notes');
-    await mkdir(foreign, { recursive: true });
-    await writeFile(join(foreign, 'mine.txt'), 'mine');
-    await mirror.pass();
-    expect(await readFile(join(foreign, 'mine.txt'), 'utf8')).toBe('mine');
-    expect(await kept(mirror)).toEqual([]);
-  });
+it('the history ignores trees that it did not put there', async () => {
+  const { service, mirror } = await startPair({}, { HISTORY_RETIRED: 'off' });
+  service.addRepository('A', { 'plan.xlsx': 'v0' });
+  const foreign = join(mirror.directory, 'history/A/notes');
+  await mkdir(foreign, { recursive: true });
+  await writeFile(join(foreign, 'mine.txt'), 'mine');
+  await mirror.pass();
+  expect(await readFile(join(foreign, 'mine.txt'), 'utf8')).toBe('mine');
+  expect(await kept(mirror)).toEqual([]);
 });

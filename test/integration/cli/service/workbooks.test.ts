@@ -116,15 +116,13 @@ describe('the list of workbooks without the service', () => {
   });
 });
 
-describe('the list of workbooks of the service', () => {
-  it('is filtered in the same way', async () => {
-    const { service, mirror } = await mirrored();
-    const settings = service.settingsFor(mirror.directory);
-    const flags = ['--name', '*.xlsx', '--branch', 'main', '--json'];
-    const list = await runHere(['workbooks', 'list', ...flags], settings);
-    const rows = JSON.parse(list.stdout) as WorkbookRow[];
-    expect(rows.map(({ path }) => path).sort()).toEqual(['Plan 2026.xlsx', 'Q1/Bücher.xlsx', 'plan.xlsx']);
-    const none = await runHere(['workbooks', 'list', '--author', 'nobody'], settings);
-    expect(none).toMatchObject({ exitCode: 0, stdout: '0 workbooks.\n' });
-  });
+it('the list of workbooks of the service is filtered in the same way', async () => {
+  const { service, mirror } = await mirrored();
+  const settings = service.settingsFor(mirror.directory);
+  const flags = ['--name', '*.xlsx', '--branch', 'main', '--json'];
+  const list = await runHere(['workbooks', 'list', ...flags], settings);
+  const rows = JSON.parse(list.stdout) as WorkbookRow[];
+  expect(rows.map(({ path }) => path).sort()).toEqual(['Plan 2026.xlsx', 'Q1/Bücher.xlsx', 'plan.xlsx']);
+  const none = await runHere(['workbooks', 'list', '--author', 'nobody'], settings);
+  expect(none).toMatchObject({ exitCode: 0, stdout: '0 workbooks.\n' });
 });

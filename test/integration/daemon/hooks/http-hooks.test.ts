@@ -195,25 +195,23 @@ describe('a request', () => {
   });
 });
 
-describe('a heartbeat', () => {
-  it('is one request at a time, and is retried after a failure', async () => {
-    const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
-    const events: MirrorEvent[] = [];
-    const hooks: HttpHooks = {
-      heartbeat: inlineSecret(`${origin}/s3cret`),
-      webhookEvents: [],
-      webhookFormat: 'json',
-    };
-    const heartbeat = createHeartbeat({
-      hooks: () => hooks,
-      send: startPoster().send,
-      emit: (event) => events.push(event),
-    });
-    for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
-    await expect.poll(() => events.length).toBe(1);
-    expect(JSON.stringify(events)).not.toContain('s3cret');
-    await heartbeat.close(5000);
-    heartbeat.beat();
-    expect(received.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /s3cret', 'GET /s3cret']);
+it('a heartbeat is one request at a time, and is retried after a failure', async () => {
+  const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
+  const events: MirrorEvent[] = [];
+  const hooks: HttpHooks = {
+    heartbeat: inlineSecret(`${origin}/s3cret`),
+    webhookEvents: [],
+    webhookFormat: 'json',
+  };
+  const heartbeat = createHeartbeat({
+    hooks: () => hooks,
+    send: startPoster().send,
+    emit: (event) => events.push(event),
   });
+  for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
+  await expect.poll(() => events.length).toBe(1);
+  expect(JSON.stringify(events)).not.toContain('s3cret');
+  await heartbeat.close(5000);
+  heartbeat.beat();
+  expect(received.map(({ method, url }) => `${method} ${url}`)).toEqual(['GET /s3cret', 'GET /s3cret']);
 });

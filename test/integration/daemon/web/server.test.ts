@@ -296,25 +296,23 @@ describe('a request for a pass', () => {
   });
 });
 
-describe('the report', () => {
-  it('that fails is logged once an hour, and sent to the client without its reason', async () => {
-    const served = await serve({ report: () => Promise.reject(new Error('EIO: /secret/path')) });
-    for (const path of ['/api/status', '/readyz', '/metrics']) {
-      const { status, text } = await ask(served, path);
-      expect(status).toBe(500);
-      expect(text).not.toContain('secret');
-    }
-    expect(served.events).toMatchObject([
-      { name: 'http.failed', path: '/api/status', message: 'EIO: /secret/path' },
-    ]);
-    // The message names the log, which keeps no line for ever.
-    const hourLaterMs = performance.now() + 3_600_000;
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
-    onTestFinished(() => clock.mockRestore());
-    await ask(served, '/readyz');
-    await ask(served, '/metrics');
-    expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);
-  });
+it('the report that fails is logged once an hour, and sent to the client without its reason', async () => {
+  const served = await serve({ report: () => Promise.reject(new Error('EIO: /secret/path')) });
+  for (const path of ['/api/status', '/readyz', '/metrics']) {
+    const { status, text } = await ask(served, path);
+    expect(status).toBe(500);
+    expect(text).not.toContain('secret');
+  }
+  expect(served.events).toMatchObject([
+    { name: 'http.failed', path: '/api/status', message: 'EIO: /secret/path' },
+  ]);
+  // The message names the log, which keeps no line for ever.
+  const hourLaterMs = performance.now() + 3_600_000;
+  const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
+  onTestFinished(() => clock.mockRestore());
+  await ask(served, '/readyz');
+  await ask(served, '/metrics');
+  expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);
 });
 
 describe('the event stream', () => {
@@ -348,34 +346,28 @@ describe('the event stream', () => {
   });
 });
 
-describe('a client that misbehaves', () => {
-  it('by not reading is cut off, with any amount unread', async () => {
-    const targets = Array.from({ length: 20_000 }, (_, number) =>
-      targetStatus({ target: `target-${number}` }),
-    );
-    const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
-    onTestFinished(() => void vi.useRealTimers());
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-    const socket = connect(served.port, '127.0.0.1');
-    socket.on('error', () => {});
-    socket.write('GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
-    await once(socket, 'readable');
-    vi.advanceTimersByTime(30_000);
-    let bytes = 0;
-    socket.on('data', (chunk: Buffer) => {
-      bytes += chunk.length;
-    });
-    await once(socket, 'close');
-    expect(bytes).toBeLessThan((await ask(served, '/api/status')).bytes.length);
+it('a client that misbehaves by not reading is cut off, with any amount unread', async () => {
+  const targets = Array.from({ length: 20_000 }, (_, number) => targetStatus({ target: `target-${number}` }));
+  const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
+  onTestFinished(() => void vi.useRealTimers());
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const socket = connect(served.port, '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write('GET /api/status HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  await once(socket, 'readable');
+  vi.advanceTimersByTime(30_000);
+  let bytes = 0;
+  socket.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
   });
+  await once(socket, 'close');
+  expect(bytes).toBeLessThan((await ask(served, '/api/status')).bytes.length);
 });
 
-describe('event streams', () => {
-  it('leave room for health checks', async () => {
-    const served = await serve();
-    await Promise.all(Array.from({ length: 100 }, () => listenTo(served)));
-    expect((await ask(served, '/api/events')).status).toBe(503);
-    expect((await ask(served, '/healthz')).status).toBe(503);
-    expect((await ask(served, '/api/status')).status).toBe(200);
-  });
+it('event streams leave room for health checks', async () => {
+  const served = await serve();
+  await Promise.all(Array.from({ length: 100 }, () => listenTo(served)));
+  expect((await ask(served, '/api/events')).status).toBe(503);
+  expect((await ask(served, '/healthz')).status).toBe(503);
+  expect((await ask(served, '/api/status')).status).toBe(200);
 });

@@ -65,11 +65,9 @@ describe('the log', () => {
   });
 });
 
-describe('a priority of the journal', () => {
-  it('precedes every line of a text that is not empty', () => {
-    expect(String(withPriority(say`a\nb\n\n`, 'fatal'))).toBe('<2>a\n<2>b\n\n');
-    expect(String(withPriority(say`a\n`, 'trace'))).toBe('<7>a\n');
-  });
+it('a priority of the journal precedes every line of a text that is not empty', () => {
+  expect(String(withPriority(say`a\nb\n\n`, 'fatal'))).toBe('<2>a\n<2>b\n\n');
+  expect(String(withPriority(say`a\n`, 'trace'))).toBe('<7>a\n');
 });
 
 describe('the stream of the journal', () => {

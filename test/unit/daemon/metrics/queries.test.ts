@@ -12,14 +12,15 @@ const rules = await readRules();
 const { samples, families } = await fullScrape();
 const known = new Set([...families.keys(), ...samples.map(({ name }) => name)]);
 
-describe('the queries of rules, cases and dashboard', () => {
-  it.each([RULES_FILE, CASES_FILE, DASHBOARD_FILE])('use only metrics that exist: %s', async (file) => {
+it.each([RULES_FILE, CASES_FILE, DASHBOARD_FILE])(
+  'the queries of rules, cases and dashboard use only metrics that exist: %s',
+  async (file) => {
     const text = await readFile(file, 'utf8');
     const names = new Set(text.match(/workbook_mirror_\w+/g));
     expect([...names].filter((name) => !known.has(name))).toEqual([]);
     expect(names.size).toBeGreaterThan(10);
-  });
-});
+  },
+);
 
 describe('the rules for alerts', () => {
   it.each(rules)('$alert says what happened, how severe that is, and where to read on', (rule) => {

@@ -102,24 +102,22 @@ function after(...events: readonly MirrorEvent[]): boolean {
 
 const PASS = [STARTED, listing(true), FINISHED];
 
-describe('the set of targets', () => {
-  it.each<[string, boolean, readonly MirrorEvent[]]>([
-    ['is not known at first', false, []],
-    ['is not known during the first pass', false, [STARTED, listing(true)]],
-    ['is known after a pass with a complete list', true, PASS],
-    ['stays known when a later pass fails', true, [...PASS, STARTED, FAILED]],
-    ['is not known from an incomplete list', false, [STARTED, listing(false), FINISHED]],
-    ['is no longer known after such a list', false, [...PASS, STARTED, listing(false), FINISHED]],
-    ['is no longer known under settings that select others', false, [...PASS, reloaded('targets')]],
-    ['is no longer known at another service', false, [...PASS, reloaded('service.baseUrl')]],
-    ['stays known under other settings', true, [...PASS, reloaded('schedule', 'service.timeout')]],
-    [
-      'is not known after a pass that began before the settings changed',
-      false,
-      [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
-    ],
-    ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
-  ])('%s', (_what, isListed, events) => {
-    expect(after(...events)).toBe(isListed);
-  });
+it.each<[string, boolean, readonly MirrorEvent[]]>([
+  ['is not known at first', false, []],
+  ['is not known during the first pass', false, [STARTED, listing(true)]],
+  ['is known after a pass with a complete list', true, PASS],
+  ['stays known when a later pass fails', true, [...PASS, STARTED, FAILED]],
+  ['is not known from an incomplete list', false, [STARTED, listing(false), FINISHED]],
+  ['is no longer known after such a list', false, [...PASS, STARTED, listing(false), FINISHED]],
+  ['is no longer known under settings that select others', false, [...PASS, reloaded('targets')]],
+  ['is no longer known at another service', false, [...PASS, reloaded('service.baseUrl')]],
+  ['stays known under other settings', true, [...PASS, reloaded('schedule', 'service.timeout')]],
+  [
+    'is not known after a pass that began before the settings changed',
+    false,
+    [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
+  ],
+  ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
+])('the set of targets %s', (_what, isListed, events) => {
+  expect(after(...events)).toBe(isListed);
 });

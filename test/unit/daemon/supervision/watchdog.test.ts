@@ -5,22 +5,20 @@ import { livenessOf } from '../../../../src/daemon/status/readiness.ts';
 import type { Liveness } from '../../../../src/daemon/status/status-schema.ts';
 import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 
-describe('a progress', () => {
-  it('counts silence only while there is work', () => {
-    let nowMs = 500;
-    vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-    onTestFinished(() => void vi.restoreAllMocks());
-    const progress = createProgressMonitor(() => false);
-    expect(progress.idleMs()).toBe(0);
-    const end = progress.begin();
-    nowMs = 800;
-    expect(progress.idleMs()).toBe(300);
-    progress.touch();
-    expect(progress.idleMs()).toBe(0);
-    nowMs = 900;
-    end();
-    expect(progress.idleMs()).toBe(0);
-  });
+it('a progress counts silence only while there is work', () => {
+  let nowMs = 500;
+  vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const progress = createProgressMonitor(() => false);
+  expect(progress.idleMs()).toBe(0);
+  const end = progress.begin();
+  nowMs = 800;
+  expect(progress.idleMs()).toBe(300);
+  progress.touch();
+  expect(progress.idleMs()).toBe(0);
+  nowMs = 900;
+  end();
+  expect(progress.idleMs()).toBe(0);
 });
 
 const MINUTES_15 = 15 * 60_000;
