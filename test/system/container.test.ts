@@ -7,7 +7,8 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { type Embedded, startEmbedded } from '../support/embedded.ts';
 import { freePort, until } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-import { buildImage, type Images, type Outcome, whyNoImages } from './images.ts';
+import { buildImage, type Images, whyNoImages } from './images.ts';
+import type { Outcome } from './machine.ts';
 
 /** Some platforms run containers like this: as an unknown user in the group of root. */
 const ARBITRARY_USER = 1_000_770_000;

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
 import { hasProgram } from '../support/program.ts';
+import type { Outcome } from './machine.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 
@@ -18,13 +19,6 @@ const AUTHORITIES = '/etc/ssl/certs/ca-certificates.crt';
 
 const BUILD_TIMEOUT_MS = 400_000;
 const COMMAND_TIMEOUT_MS = 60_000;
-
-/** The result of a command, and its output. */
-export interface Outcome {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
 
 /** Container tools with their own store, in which the image of this clone is built. */
 export interface Images {

@@ -32,32 +32,27 @@ interface Place {
 }
 
 /** A service whose repositories change from state to state. Every file contains its state, and one has it in its name. */
-class Books {
-  readonly service: FakeService;
-  readonly states = new Map<string, number>();
-  readonly #repositories: readonly FakeRepository[];
-
-  constructor(service: FakeService) {
-    this.service = service;
-    this.#repositories = Array.from({ length: REPOSITORIES }, (_, at) =>
-      service.addRepository(`team-${at % 7}/Book ${at}`),
-    );
-    for (const repository of this.#repositories) this.#change(repository);
-  }
-
-  changeOne(): void {
-    const repository = this.#repositories[Math.floor(Math.random() * REPOSITORIES)];
-    if (repository !== undefined) this.#change(repository);
-  }
-
-  #change(repository: FakeRepository): void {
+function booksOf(service: FakeService) {
+  const states = new Map<string, number>();
+  const repositories = Array.from({ length: REPOSITORIES }, (_, at) =>
+    service.addRepository(`team-${at % 7}/Book ${at}`),
+  );
+  const change = (repository: FakeRepository): void => {
     const { fullName } = repository;
-    const state = (this.states.get(fullName) ?? 0) + 1;
-    this.service.remove(repository, 'main', `only/in-${state - 1}.xlsx`);
-    for (const [path, text] of filesOf(fullName, state)) this.service.write(repository, 'main', path, text);
-    this.states.set(fullName, state);
-  }
+    const state = (states.get(fullName) ?? 0) + 1;
+    service.remove(repository, 'main', `only/in-${state - 1}.xlsx`);
+    for (const [path, text] of filesOf(fullName, state)) service.write(repository, 'main', path, text);
+    states.set(fullName, state);
+  };
+  for (const repository of repositories) change(repository);
+  const changeOne = (): void => {
+    const repository = repositories[Math.floor(Math.random() * REPOSITORIES)];
+    if (repository !== undefined) change(repository);
+  };
+  return { service, states, changeOne };
 }
+
+type Books = ReturnType<typeof booksOf>;
 
 function filesOf(name: string, state: number): Map<string, string> {
   const paths = ['d0/f0.xlsx', 'd1/f1.xlsx', 'd0/f2.txt', 'd1/f3.txt', `only/in-${state}.xlsx`];
@@ -266,7 +261,7 @@ for (const { on, isNetwork } of [
     { timeout: 600_000 + LASTS_MS * 2 },
     async () => {
       const places = await openPlaces(isNetwork);
-      const books = new Books(await FakeService.start({ pageSize: 1000 }));
+      const books = booksOf(await FakeService.start({ pageSize: 1000 }));
       onTestFinished(() => books.service.close());
       const fleet = new Fleet(books, places);
       await settle(books, places, fleet);

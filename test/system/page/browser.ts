@@ -1,27 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import type { Browser, BrowserContextOptions } from 'playwright-core';
 import { onTestFinished } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import { withCommand } from '../../../src/daemon/status/status-service.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
-
-/** The status page in a browser, served by the daemon's web server from a made-up report. */
-export interface OpenPage {
-  readonly page: Page;
-  readonly address: string;
-  /** Faults of the page: dialogs, errors, violations of the policy, requests to another origin. */
-  readonly faults: string[];
-  /** Requests of the status so far. */
-  readonly asked: () => number;
-  /** Changes the report, and announces it. */
-  readonly say: (report: DaemonReport) => void;
-  /** Ends the daemon. */
-  readonly stop: () => Promise<void>;
-  /** Starts it again, at the same address. */
-  readonly startAgain: () => Promise<void>;
-}
 
 /** Options of opening the page. */
 export interface OpenOptions {
@@ -36,11 +20,11 @@ export interface OpenOptions {
   readonly waits?: boolean;
 }
 
-/** Serves a report and opens the page; both end with the running test. */
+/** Opens the status page in a browser, with a made-up report from the daemon's web server; both end with the running test. */
 export async function openPage(
   browser: Browser,
   { report, token, context: contextOptions, query = '', before, waits = true }: OpenOptions,
-): Promise<OpenPage> {
+) {
   let said = report;
   let asked = 0;
   const makeServer = (): ReturnType<typeof createWebServer> =>
@@ -90,14 +74,19 @@ export async function openPage(
   return {
     page,
     address,
+    /** Faults of the page: dialogs, errors, violations of the policy, requests to another origin. */
     faults,
+    /** Requests of the status so far. */
     asked: () => asked,
-    say: (next) => {
+    /** Changes the report, and announces it. */
+    say: (next: DaemonReport) => {
       said = next;
       madeAtMs = Date.now();
       server.notify();
     },
+    /** Ends the daemon. */
     stop: () => server.close(),
+    /** Starts it again, at the same address. */
     startAgain: async () => {
       server = await makeServer();
       await server.listen({ host: '127.0.0.1', port });
