@@ -21,6 +21,7 @@ describe('the address of the service', () => {
     'ftp://h/api',
     'https:h',
     'https://',
+    ' https://h',
     'https://h/a b',
     'https:\\\\h\\api',
     'https://h:99999/api',
@@ -87,6 +88,8 @@ describe('the state cache', () => {
     'redis://u:s3c/ret@h',
     'redis://u:s3c#ret@h',
     'redis://u:s3c?ret@h',
+    'redis://us/er@h',
+    'redis://h#s3cret',
     'redis://h /0',
     'redis://u:s3cret@h:port',
   ])('%j is refused, and not shown', (text) => {

@@ -85,6 +85,7 @@ const KEY = 'k3y-S3CRET';
 /** Texts that people paste instead of a key, with the expected message. */
 const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
   [`"${KEY}"`, /has quotes around it.*remove the quotes/],
+  [`'${KEY}'`, /has quotes around it/],
   [`“${KEY}”`, /has quotes around it/],
   [`${KEY}"`, /has quotes around it/],
   [`API_KEY=${KEY}`, /is a line NAME=value: give the value alone/],
@@ -106,6 +107,7 @@ const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
   [`${KEY}\u001b[0m`, /holds a control character/],
   [`\uFEFF${KEY}`, /byte order mark/],
   [`${KEY}\u00A0`, /non-breaking space or an invisible character/],
+  [`${KEY}\u200B`, /non-breaking space or an invisible character/],
   [`${KEY}é`, /letters outside of ASCII/],
   [`\${${KEY}}`, /is a variable that nothing replaced/],
   ['$WORKBOOK_KEY', /is a variable that nothing replaced/],

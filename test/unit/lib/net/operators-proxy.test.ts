@@ -14,6 +14,7 @@ describe('the proxy of the operator', () => {
     [{ http_proxy: 'p:3128' }, 'http:', 'http://p:3128'],
     [{ all_proxy: 'socks5://p' }, 'http:', 'socks5://p'],
     [{ https_proxy: '', ALL_PROXY: 'q' }, 'https:', 'http://q'],
+    [{ https_proxy: 'p', ALL_PROXY: 'q' }, 'https:', 'http://p'],
   ])('comes from %j, for %s: %s', (variables, protocol, proxy) => {
     expect(operatorsProxy(variables, to('git.example.com', protocol))?.address ?? null).toBe(proxy);
   });
@@ -32,6 +33,7 @@ describe('the proxy of the operator', () => {
     ['.example.com', 'git.example.com', true],
     ['Example.COM', 'git.example.com.', true],
     ['a.test, example.com', 'git.example.com', true],
+    ['a.test example.com', 'git.example.com', true],
     ['ample.com', 'git.example.com', false],
     ['*.example.com', 'git.example.com', true],
     ['*.example.com', 'example.com', false],

@@ -45,6 +45,7 @@ it.each([
   ['a/', 'has an empty folder name'],
   ['a\\b', 'has a backslash in its name'],
   ['C:', 'has a drive in its name'],
+  ['c:/a', 'has a drive in its name'],
   ['C:a', null],
   ['.a/..b/...', null],
   ['a\nb', 'has a control character in its name'],

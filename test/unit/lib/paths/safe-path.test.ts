@@ -57,6 +57,7 @@ describe('a segment below mirror/', () => {
     ['con', '%63on'],
     ['CON.txt', '%43ON.txt'],
     ['conin$', '%63onin$'],
+    ['lpt³.log', '%6Cpt³.log'],
     ['com10', 'com10'],
     ['console', 'console'],
     ['nul.', 'nul%2E'],

@@ -12,6 +12,7 @@ describe('colours', () => {
     [{ FORCE_COLOR: '3', TERM: 'dumb' }, false, true],
     [{ FORCE_COLOR: '' }, false, false],
     [{ FORCE_COLOR: '0' }, true, false],
+    [{ FORCE_COLOR: 'false' }, true, false],
     [{ FORCE_COLOR: '1', NO_COLOR: '1' }, true, false],
   ])('under %j on a terminal %j: %j', (env, isTerminal, may) => {
     expect(mayColor(env, isTerminal)).toBe(may);

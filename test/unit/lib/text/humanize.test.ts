@@ -34,6 +34,7 @@ describe('words for a person', () => {
     [999, '999 B'],
     [1000, '1.0 kB'],
     [123_456, '123 kB'],
+    [1_234_567, '1.2 MB'],
     [7_000_000_000_000, '7000 GB'],
   ])('%i bytes are %s', (sizeBytes, text) => {
     expect(roughSize(sizeBytes)).toBe(text);
@@ -46,6 +47,7 @@ describe('words for a person', () => {
     [10_000, '10 s'],
     [119_999, '120 s'],
     [120_000, '2 min'],
+    [7_199_000, '120 min'],
     [7_200_000, '2 h'],
     [172_800_000, '2 days'],
     [864_000_000, '10 days'],

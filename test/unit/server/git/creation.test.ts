@@ -35,6 +35,8 @@ describe('the address of an external repository', () => {
 
   it.each([
     'https://host/plan',
+    'https://host/.git',
+    'https://host/a plan.git',
     'https://plan.git',
     'https://host/../plan.git',
     'https://host/a/%2E./plan.git',
