@@ -67,7 +67,8 @@ async function post(
   headers: Record<string, string>,
   payload: string | object,
 ): Promise<Answered> {
-  const body = typeof payload === 'string' ? payload : JSON.stringify(payload);
+  const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
+  const body = isText ? payload : JSON.stringify(payload);
   const answer = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -159,6 +160,7 @@ describe('an incoming webhook', () => {
       [400, 'invalid', 'no JSON'],
       [400, 'invalid', '[]'],
       [400, 'invalid', 'payload=%7B'],
+      [400, 'invalid', Buffer.from('{"repository":"Größe"}', 'latin1')],
       [400, 'invalid', { repository: { url: 7 } }],
       [404, 'repository_not_found', { url: 'https://github.com/org/other.git' }],
       [404, 'repository_not_found', { repository: 'accounting' }],

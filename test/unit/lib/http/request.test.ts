@@ -1,6 +1,8 @@
+import { Readable } from 'node:stream';
+
 import { expect, it } from 'vitest';
 
-import { splitTarget } from '../../../../src/lib/http/request.ts';
+import { readJson, splitTarget } from '../../../../src/lib/http/request.ts';
 
 it.each([
   ['/a/b?c=d', '/a/b', 'c=d'],
@@ -16,4 +18,11 @@ it.each([
   ['*', '*', ''],
 ])('a request target %s has a path and a query', (target, path, query) => {
   expect(splitTarget(target)).toEqual({ path, query });
+});
+
+it('a body is UTF-8, with or without a byte order mark', async () => {
+  const read = (bytes: Buffer): Promise<unknown> => readJson(Readable.from([bytes]), 100);
+  for (const bytes of [Buffer.from('"Größe"', 'latin1'), Buffer.from('\uFEFF"Größe"', 'utf16le')])
+    await expect(read(bytes)).rejects.toThrow('UTF-8');
+  expect(await read(Buffer.from('\uFEFF"Größe"'))).toBe('Größe');
 });
