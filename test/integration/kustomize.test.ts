@@ -7,6 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 
 import { loadSettings } from '../../src/config/load.ts';
 import { RULES_FILE } from '../support/alerts.ts';
+import type { Container } from '../support/kubernetes.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
@@ -15,21 +16,6 @@ const version = spawnSync('kubectl', ['version', '--client', '--output', 'json']
 const isMissing = version.error !== undefined;
 /** Overlays in today's form need the Kustomize of kubectl 1.21 or later. */
 const isOld = isMissing || Number(/"minor": "(\d+)/.exec(version.stdout)?.[1]) < 21;
-
-interface Mount {
-  readonly name: string;
-  readonly mountPath: string;
-  readonly readOnly?: boolean;
-}
-
-interface Container {
-  readonly name: string;
-  readonly image: string;
-  readonly args?: readonly string[];
-  readonly env?: readonly { readonly name: string }[];
-  readonly ports?: readonly { readonly name: string; readonly containerPort: number }[];
-  readonly volumeMounts: readonly Mount[];
-}
 
 interface Claim {
   readonly metadata: { readonly name: string };

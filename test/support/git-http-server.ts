@@ -2,6 +2,7 @@ import { spawn } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 
+import { parseHead } from '../../src/server/git/http-backend.ts';
 import { listen, type TestCertificate } from './listen.ts';
 
 /** A Git server over HTTP like those of hosters: git http-backend behind Basic authentication. */
@@ -18,14 +19,8 @@ export interface GitHttpServer {
 /** Writes the answer of a CGI program (RFC 3875, section 6) as HTTP. */
 function relay(output: Buffer, response: ServerResponse): void {
   const end = output.indexOf('\r\n\r\n');
-  const headers = output.toString('latin1', 0, end).split('\r\n');
-  let status = 200;
-  for (const header of headers) {
-    const [name = '', value = ''] = header.split(/: (.*)/);
-    if (name === 'Status') status = Number.parseInt(value, 10);
-    else response.setHeader(name, value);
-  }
-  response.writeHead(status).end(output.subarray(end + 4));
+  const { status, headers } = parseHead(output.toString('latin1', 0, end));
+  response.writeHead(status, headers).end(output.subarray(end + 4));
 }
 
 async function answerByGit(root: string, request: IncomingMessage, response: ServerResponse): Promise<void> {

@@ -7,6 +7,7 @@ import { parse, parseAllDocuments } from 'yaml';
 
 import { CONFIG_VARIABLE, kebabName, settingDescriptors } from '../../src/config/descriptors.ts';
 import { fileLayer } from '../../src/config/file.ts';
+import type { Container } from '../support/kubernetes.ts';
 
 const ROOT = join(import.meta.dirname, '../..');
 const read = (path: string): Promise<string> => readFile(join(ROOT, path), 'utf8');
@@ -20,26 +21,6 @@ const VARIABLES: ReadonlySet<string> = new Set([
 async function directives(name: string): Promise<string[]> {
   const lines = (await read(`systemd/${name}`)).split('\n');
   return lines.filter((line) => /^[A-Za-z]+=/.test(line));
-}
-
-interface Mount {
-  readonly name: string;
-  readonly mountPath: string;
-  readonly readOnly?: boolean;
-}
-
-interface Container {
-  readonly name: string;
-  readonly args?: readonly string[];
-  readonly ports?: readonly { readonly containerPort: number }[];
-  readonly volumeMounts: readonly Mount[];
-  readonly startupProbe?: Probe;
-  readonly livenessProbe?: Probe;
-  readonly readinessProbe?: Probe;
-}
-
-interface Probe {
-  readonly httpGet: { readonly path: string };
 }
 
 interface Pod {
