@@ -86,7 +86,7 @@ describe('when the clock was two years ahead', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('a repository deleted at that time leaves the mirror as any other', async () => {
+  it('a repository deleted at that time leaves the mirror as any other, and stays in the history', async () => {
     const { command, service, directory } = await started();
     await command(['sync']);
     service.removeRepository(service.named());
@@ -95,6 +95,9 @@ describe('when the clock was two years ahead', () => {
     await command(['sync'], settings);
     expect(await readdir(join(directory, 'mirror'))).toEqual(['Other']);
     expect((await command(['sync'], settings)).exitCode).toBe(0);
+    // The clock of the service shows that its time is not over.
+    await ahead(() => command(['sync'], { ...settings, HISTORY_RETIRED: '1d' }));
+    expect(await readdir(join(directory, 'history'))).toEqual(['Accounting']);
   });
 
   it('a tree that left the mirror then does not count as the latest in the history', async () => {
