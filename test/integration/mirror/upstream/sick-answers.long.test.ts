@@ -295,5 +295,5 @@ it.each([
   ['within', { kind: 'stall', after: 50 }, 'contents.interrupted'],
 ] as const)('a service that falls silent %s contents fails only this target', async (_when, fault, code) => {
   const pair = await withSickContents(fault, { SERVICE_TIMEOUT: '400ms' });
-  await failsAlone(pair, { code, errorAction: 'retry' }, true);
+  expect(await failsAlone(pair, { code, errorAction: 'retry' }, true)).toHaveLength(5);
 });
