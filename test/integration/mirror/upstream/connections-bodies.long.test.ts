@@ -139,12 +139,13 @@ describe('a body', () => {
 });
 
 describe('an exchange', () => {
-  it('does not treat early hints as the response', async () => {
+  it('does not treat early hints as the response, and joins headers of one name', async () => {
     const answer = await ask((_request, response) => {
       response.writeEarlyHints({ link: '</style.css>; rel=preload' });
-      response.end('well');
+      response.writeHead(200, { 'x-header': ['a', 'b'] }).end('well');
     });
     expect([answer.status, await textOf(answer)]).toEqual([200, 'well']);
+    expect(answer.headers['x-header']).toBe('a, b');
   });
 
   const reason = new Error('enough');
