@@ -3,8 +3,7 @@ import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { startEmbedded } from '../../../support/embedded.ts';
-import { run } from '../../../support/program.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
 import { openTestStore } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -81,28 +80,25 @@ describe('a first start', () => {
 
 describe('the commands', () => {
   it('suggest the line for a mirror next to other data, which works when copied', async () => {
-    const { settings } = await startEmbedded();
-    const directory = await temporaryFolder();
+    const { service, directory, run } = await startCommands();
+    service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    await mkdir(directory);
     await writeFile(join(directory, "Anna's notes"), '');
-    const given = { ...settings, WORKBOOK_MIRROR_DIRECTORY: directory };
-    for (const command of ['sync', 'run']) {
-      const refused = await run([command], given);
-      expect(refused.exitCode).toBe(2);
-      expect(refused.stderr).toContain('"Anna\'s notes"');
-      expect(refused.stderr).toContain(`\`workbook-mirror sync --adopt --directory ${directory}\`, once`);
-    }
+    const refused = await run('sync');
+    expect(refused.exitCode).toBe(2);
+    expect(refused.stderr).toContain('"Anna\'s notes"');
+    expect(refused.stderr).toContain(`\`workbook-mirror sync --adopt --directory ${directory}\`, once`);
     expect(await readdir(directory)).toEqual(["Anna's notes"]);
-    const adopted = await run(['sync', '--adopt', '--directory', directory], settings);
-    expect(adopted.exitCode).toBe(0);
-    expect((await run(['sync'], given)).exitCode).toBe(0);
+    expect((await run('sync', '--adopt', '--directory', directory)).exitCode).toBe(0);
+    expect((await run('sync')).exitCode).toBe(0);
   });
 
   it('do not change a folder without a mirror', async () => {
-    const directory = await temporaryFolder();
+    const { directory, run } = await startCommands();
+    await mkdir(directory);
     await writeFile(join(directory, 'notes.txt'), '');
-    const settings = { WORKBOOK_MIRROR_DIRECTORY: directory };
     for (const line of [['verify', '--repair'], ['approve', '--all'], ['retry', '--all'], ['status']])
-      await run(line, settings);
+      await run(...line);
     expect(await readdir(directory)).toEqual(['notes.txt']);
   });
 });
