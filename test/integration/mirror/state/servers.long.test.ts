@@ -25,8 +25,8 @@ async function listenOn(server: Server): Promise<string> {
   return (await listen(server)).replace('localhost', '127.0.0.1');
 }
 
-describe('a Redis server', () => {
-  it.skipIf(!hasRedis)('may be restarted: the next call finds it', async () => {
+describe.skipIf(!hasRedis)('a Redis server', () => {
+  it('may be restarted: the next call finds it', async () => {
     const first = await startRedis();
     const store = await opened(first.address);
     await store.set('a', '1');
@@ -39,7 +39,7 @@ describe('a Redis server', () => {
     expect(await store.get('a')).toBe('2');
   });
 
-  it.skipIf(!hasRedis)('may close idle connections without an effect', async () => {
+  it('may close idle connections without an effect', async () => {
     const { address, port } = await startRedis();
     const store = await opened(address);
     await store.set('a', '1');
@@ -47,7 +47,7 @@ describe('a Redis server', () => {
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
   });
 
-  it.skipIf(!hasRedis)('that hangs fails a call, and the next one works once it continues', async () => {
+  it('that hangs fails a call, and the next one works once it continues', async () => {
     const { address, kill } = await startRedis();
     const store = await opened(address);
     await store.set('a', '1');
@@ -57,14 +57,14 @@ describe('a Redis server', () => {
     expect(await store.get('a')).toBe('1');
   });
 
-  it.skipIf(!hasRedis)('that refuses a write fails the call', async () => {
+  it('that refuses a write fails the call', async () => {
     const { address } = await startRedis({ args: ['--maxmemory', '1'] });
     const store = await opened(address);
     await expect(store.set('a', '1')).rejects.toThrow('OOM');
     expect(await store.get('a')).toBeUndefined();
   });
 
-  it.skipIf(!hasRedis)('needs to allow only the keys of the program', async () => {
+  it('needs to allow only the keys of the program', async () => {
     const user = ['mirror', 'on', '>word', '~workbook-mirror:*', '-@all', '+@connection', '+@hash'];
     const { port } = await startRedis({ args: ['--user', ...user] });
     const store = await opened(`redis://mirror:word@127.0.0.1:${port}`);
@@ -77,7 +77,7 @@ describe('a Redis server', () => {
     expect(await store.get('b')).toBeUndefined();
   });
 
-  it.skipIf(!hasRedis)('is used by TLS if the address says so, and must be trusted', async () => {
+  it('is used by TLS if the address says so, and must be trusted', async () => {
     const folder = await temporaryFolder();
     const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
     const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
@@ -97,10 +97,10 @@ describe('a Redis server', () => {
   });
 });
 
-describe('a PostgreSQL server', () => {
+describe.skipIf(postgres === null)('a PostgreSQL server', () => {
   const binaries = postgres ?? '';
 
-  it.skipIf(postgres === null)('may be restarted: the next call finds it and its records', async () => {
+  it('may be restarted: the next call finds it and its records', async () => {
     const server = await startPostgres(binaries);
     const store = await opened(server.address);
     await store.set('a', '1');
@@ -108,22 +108,19 @@ describe('a PostgreSQL server', () => {
     await expect.poll(() => store.get('a').catch(() => null)).toBe('1');
   });
 
-  it.skipIf(postgres === null)(
-    'that hangs fails a call, and the next one works once it continues',
-    async () => {
-      const { address, restart, sql } = await startPostgres(binaries);
-      sql('ALTER SYSTEM SET max_prepared_transactions = 1');
-      await restart();
-      const store = await opened(address);
-      await store.set('a', '1');
-      sql("BEGIN; LOCK TABLE workbook_mirror_state; PREPARE TRANSACTION 'x'");
-      await expect(store.get('a')).rejects.toThrow(/timeout|does not answer/);
-      sql("ROLLBACK PREPARED 'x'");
-      expect(await store.get('a')).toBe('1');
-    },
-  );
+  it('that hangs fails a call, and the next one works once it continues', async () => {
+    const { address, restart, sql } = await startPostgres(binaries);
+    sql('ALTER SYSTEM SET max_prepared_transactions = 1');
+    await restart();
+    const store = await opened(address);
+    await store.set('a', '1');
+    sql("BEGIN; LOCK TABLE workbook_mirror_state; PREPARE TRANSACTION 'x'");
+    await expect(store.get('a')).rejects.toThrow(/timeout|does not answer/);
+    sql("ROLLBACK PREPARED 'x'");
+    expect(await store.get('a')).toBe('1');
+  });
 
-  it.skipIf(postgres === null)('lets several instances make the table at once', async () => {
+  it('lets several instances make the table at once', async () => {
     const { address, sql } = await startPostgres(binaries);
     const keys = Array.from({ length: 8 }, (_, index) => `${index}`);
     for (let round = 0; round < 5; round += 1) {
@@ -136,7 +133,7 @@ describe('a PostgreSQL server', () => {
     }
   });
 
-  it.skipIf(postgres === null)('needs to allow only the use of an existing table', async () => {
+  it('needs to allow only the use of an existing table', async () => {
     const { address, sql } = await startPostgres(binaries);
     await (await opened(address)).set('a', '1');
     sql(`CREATE ROLE mirror LOGIN; GRANT SELECT, INSERT, UPDATE, DELETE ON workbook_mirror_state TO mirror`);
@@ -147,7 +144,7 @@ describe('a PostgreSQL server', () => {
     expect(await store.delete('a')).toBe(true);
   });
 
-  it.skipIf(postgres === null)('may lose the table: it is made again', async () => {
+  it('may lose the table: it is made again', async () => {
     const { address, sql } = await startPostgres(binaries);
     const store = await opened(address);
     await store.set('a', '1');
