@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
+import { FakeKnobs, type FakeService, zipOf } from '../../../support/fake-service.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
 import {
   CORPUS_LIMITS,
@@ -15,6 +15,7 @@ import {
 } from '../../../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { readZip } from '../../../support/unpacked.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 
 const corpus = hostileArchives();
 
@@ -63,6 +64,31 @@ it('names that differ in case or Unicode form are used if they are accepted', as
   for (const { bytes, name } of corpus.filter((each) => each.name.includes('that differ in'))) {
     const files = await contentOf(bytes, { ...DEFAULT_LIMITS, nameTwins: 'accept' });
     expect(Object.keys(files), name).toHaveLength(2);
+  }
+});
+
+it('an archive with an entry that cannot be listed is damaged, and the entry is named', async () => {
+  const zip = buildZip(['a', 'bad', 'c'].map((name) => ({ name, data: 'x' })));
+  zip.writeUInt8(0, zip.lastIndexOf('bad') - 46);
+  await expect(contentOf(zip)).rejects.toMatchObject({
+    code: 'archive.damaged',
+    message: expect.stringContaining('"bad" cannot be listed') as unknown,
+  });
+});
+
+it.each([
+  ['plain', {}],
+  ['zip64', { zip64: true }],
+  ['with data descriptors', { dataDescriptors: true }],
+])('an archive is found damaged after a cut at any place (%s)', async (_name, knobs) => {
+  const files = new Map([
+    ['a.txt', Buffer.from('a')],
+    ['deep/b.txt', Buffer.from('some text '.repeat(50))],
+  ]);
+  const zip = await zipOf(files, Object.assign(new FakeKnobs(), knobs));
+  for (let length = 0; length < zip.length; length += 1) {
+    const found = contentOf(zip.subarray(0, length));
+    await expect(found, `cut after ${length} bytes`).rejects.toMatchObject({ code: 'archive.damaged' });
   }
 });
 

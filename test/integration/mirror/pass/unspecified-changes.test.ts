@@ -145,3 +145,27 @@ it('a workbook that failed in the service is reported once, and once more when i
   for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
   expect(mirror.eventsOf('upstream.workbook_recovered')).toHaveLength(1);
 });
+
+it('workbooks of a repository that is not listed are reported once, and everything else is mirrored', async () => {
+  const { service, mirror } = await startPair({ unlistedIntegrations: ['git.example.com/ghost.git'] });
+  seed(service);
+  expect((await mirror.exactPass()).exitCode).toBe(0);
+  expect(mirror.eventsOf('listing.problem')).toHaveLength(1);
+  await mirror.pass();
+  expect(mirror.eventsOf('listing.problem')).toHaveLength(1);
+});
+
+it('pages that never agree end the pass, and nothing is touched', async () => {
+  const { service, mirror } = await startPair({ pageSize: 2 });
+  seed(service);
+  await mirror.pass();
+  const before = await mirror.stamps();
+  let number = 0;
+  service.knobs.afterPage = () => {
+    number += 1;
+    service.write(service.named(), 'main', `more-${number}.xlsx`, 'more');
+    if (number > 100) service.knobs.afterPage = null;
+  };
+  expect(await mirror.failure()).toMatchObject({ code: 'listing.inconsistent', action: 'retry' });
+  expect(await mirror.stamps()).toStrictEqual(before);
+});
