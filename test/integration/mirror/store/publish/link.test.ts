@@ -311,20 +311,6 @@ describe('publish: link', () => {
     expect(found).toEqual([]);
   });
 
-  it('removes replaced trees also in a directory that was restored without its private folder', async () => {
-    const mirror = await started();
-    const { directory, place } = mirror;
-    await publish(mirror, NEXT);
-    expect(await treesIn(directory)).toHaveLength(2);
-    await mirror.store.lock.release();
-    await rm(join(directory, '.workbook-mirror'), { recursive: true });
-    const again = await opened(directory);
-    await again.sweepLater();
-    expect(await treesIn(directory)).toHaveLength(1);
-    expect(await textsIn(place)).toEqual(NEXT);
-    expect(await isWhole(again)).toBe(true);
-  });
-
   it.each<[PublishMode, string]>([
     ['auto', 'b'],
     ['rename', 'b'],
