@@ -41,18 +41,7 @@ describe('the reference to a repository', () => {
     expect(service.takeDownloads().filter((request) => /\/repos\/plan\//i.test(request))).toStrictEqual([]);
     expect(await mirror.targets()).toStrictEqual(['git.example.com/two/other.git/main']);
     expect(results['git.example.com/one/plan.git/main']).toMatchObject({ code: 'contents.not_found' });
-  });
-
-  it('retires nothing because a short name, the only accepted form, became ambiguous', async () => {
-    const { service, mirror } = await startPair(
-      { references: new Set<ReferenceForm>(['name']), v1: '404' },
-      { TARGETS: '**/main' },
-    );
-    service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
-    await mirror.pass();
-    service.addRepository('git.example.com/two/plan.git', { 'a.xlsx': 'of two' });
-    for (let pass = 0; pass < 3; pass += 1) await mirror.pass();
-    expect(await mirror.targets()).toStrictEqual(['git.example.com/one/plan.git/main']);
+    expect(mirror.eventsOf('target.failed')[0]?.message).toMatch(/short name "plan" is shared/i);
   });
 
   it('retires nothing because no address of contents works any longer', async () => {
