@@ -39,6 +39,7 @@ describe('the proxy of the operator', () => {
     ['*.example.com', 'example.com', false],
     ['git.example.com:443', 'git.example.com', true],
     ['git.example.com:8443', 'git.example.com', false],
+    ['10.0.0.1:443', '10.0.0.1', true],
     ['[::1]:443', '::1', true],
     [',', 'git.example.com', false],
     ['10.0.0.0/8', '10.1.2.3', true],
