@@ -115,11 +115,6 @@ describe('a probe', () => {
       },
     ],
     [
-      'next on another host',
-      { pageSize: 4, next: 'other-host' },
-      { 'workbooks.next': 'another address', 'workbooks.pages': '10 on 3' },
-    ],
-    [
       'strong tags',
       { etag: 'strong', conditional: true },
       { 'contents.conditional': 'a strong tag, status 304 while it fits' },
