@@ -81,28 +81,19 @@ describe('serve', () => {
     const mirror = join(folder, 'mirror');
     await mkdir(join(mirror, 'manifests'), { recursive: true });
     await writeFile(join(folder, 'file'), '');
-    const cases: ReadonlyArray<readonly [string[], RegExp]> = [
-      [['serve', '--serve-directory', mirror], /is the directory of a mirror: it holds manifests/],
-      [['serve', '--serve-directory', join(folder, 'file')], /a file is in the place of a folder/],
-      [['serve', '--serve-directory', join(folder, 'file/x')], /a file is in the place of a folder/],
-      [
-        ['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', mirror],
-        /is the directory of a mirror/,
-      ],
-      [
-        ['serve', '--from-mirror', '--directory', join(mirror, 'manifests')],
-        /is not a mirror.*folder above it/s,
-      ],
-      [['serve', '--from-mirror', '--directory', join(folder, 'file')], /is not a mirror/],
-      [
-        ['serve', '--from-mirror', '--directory', mirror, '--serve-directory', join(folder, 'nowhere')],
-        /nowhere is not a directory/,
-      ],
-      [['serve', '--from-mirror', '--samples', '--directory', mirror], /--samples/],
-      [['serve', '--from-mirror'], /directory/],
-    ];
-    for (const [args, message] of cases) {
-      const ended = await runWith(args, LISTEN);
+    const cases = [
+      [`serve --serve-directory ${mirror}`, /is the directory of a mirror: it holds manifests/],
+      [`serve --serve-directory ${folder}/file`, /a file is in the place of a folder/],
+      [`serve --serve-directory ${folder}/file/x`, /a file is in the place of a folder/],
+      [`keys create --kind token --name T --serve-directory ${mirror}`, /is the directory of a mirror/],
+      [`serve --from-mirror --directory ${mirror}/manifests`, /is not a mirror.*folder above it/s],
+      [`serve --from-mirror --directory ${folder}/file`, /is not a mirror/],
+      [`serve --from-mirror --directory ${mirror} --serve-directory ${folder}/no`, /no is not a directory/],
+      [`serve --from-mirror --samples --directory ${mirror}`, /--samples/],
+      ['serve --from-mirror', /directory/],
+    ] as const;
+    for (const [line, message] of cases) {
+      const ended = await runWith(line.split(' '), LISTEN);
       expect(ended.exitCode).toBe(2);
       expect(ended.stderr).toMatch(message);
     }
