@@ -14,7 +14,7 @@ import {
   utimes,
   writeFile,
 } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
@@ -80,10 +80,7 @@ async function backUp({ directory }: MirrorHarness): Promise<string> {
   return backup;
 }
 
-async function examined(
-  directory: string,
-  depth: 'facts' | 'bytes',
-): Promise<readonly Difference[] | 'gone'> {
+async function examined(directory: string, depth: 'facts' | 'bytes'): Promise<Found> {
   const layout = layoutOf(directory);
   const stamped = await readStampedManifest(layout, PLAN);
   const files = stamped?.manifest?.files ?? [];
@@ -106,83 +103,59 @@ async function replaceWithPipe(path: string): Promise<void> {
   execFileSync('mkfifo', [path]);
 }
 
-interface Damage {
-  readonly name: string;
-  readonly make: (tree: string) => Promise<unknown>;
-  readonly facts: readonly Difference[] | 'gone';
-  /** The findings of reading the bytes, if there are more. */
-  readonly bytes?: readonly Difference[];
+/** Moves something below the mirror, and puts a link to it in its place. */
+async function replaceWithLink(path: string, moved: string): Promise<void> {
+  await rename(path, moved);
+  await symlink(relative(dirname(path), moved), path);
+}
+
+async function replaceWithFile(path: string): Promise<void> {
+  await rm(path, { recursive: true });
+  await writeFile(path, '');
 }
 
 const NOT_A_FILE: Difference = { path: 'a.xlsx', kind: 'modified', what: ['not a file'] };
+const BYTES: Difference = { path: 'deep/c.txt', kind: 'modified', what: ['bytes'] };
+const NO_FOLDER: readonly Difference[] = [
+  { path: 'deep', kind: 'added', entry: 'link' },
+  { path: 'deep/c.txt', kind: 'missing' },
+  { path: 'deep/er/b.xlsx', kind: 'missing' },
+];
 
-const DAMAGES: readonly Damage[] = [
-  {
-    name: 'bytes, with size and mtime put back',
-    make: (tree) => alterUnseen(join(tree, 'deep/c.txt')),
-    facts: [],
-    bytes: [{ path: 'deep/c.txt', kind: 'modified', what: ['bytes'] }],
-  },
-  {
-    name: 'a link to the same bytes in place of a file',
-    make: async (tree) => {
-      await rename(join(tree, 'a.xlsx'), join(tree, '../../moved'));
-      await symlink('../../moved', join(tree, 'a.xlsx'));
-    },
-    facts: [NOT_A_FILE],
-  },
-  {
-    name: 'a link to the same folder in place of a folder',
-    make: async (tree) => {
-      await rename(join(tree, 'deep'), join(tree, '../../moved'));
-      await symlink('../../moved', join(tree, 'deep'));
-    },
-    facts: [
-      { path: 'deep', kind: 'added', entry: 'link' },
-      { path: 'deep/c.txt', kind: 'missing' },
-      { path: 'deep/er/b.xlsx', kind: 'missing' },
-    ],
-  },
-  {
-    name: 'a pipe in place of a file',
-    make: (tree) => replaceWithPipe(join(tree, 'a.xlsx')),
-    facts: [NOT_A_FILE],
-  },
-  { name: 'no tree', make: (tree) => rm(tree, { recursive: true }), facts: 'gone' },
-  {
-    name: 'a file in place of the tree',
-    make: async (tree) => {
-      await rm(tree, { recursive: true });
-      await writeFile(tree, '');
-    },
-    facts: 'gone',
-  },
-  {
-    name: 'a link in place of the tree',
-    make: async (tree) => {
-      await rename(tree, join(tree, '../moved'));
-      await symlink('moved', tree);
-    },
-    facts: 'gone',
-  },
-  {
-    name: 'a link on the way to the tree',
-    make: async (tree) => {
-      await rename(join(tree, '../../..'), join(tree, '../../../../moved'));
-      await symlink('moved', join(tree, '../../..').replace(/\/$/, ''));
-    },
-    facts: 'gone',
-  },
+type Found = readonly Difference[] | 'gone';
+
+/** Damages of a tree, each with the findings of its facts and, if there are more, of its bytes. */
+const DAMAGES: [string, (tree: string) => Promise<unknown>, Found, Found?][] = [
+  ['bytes, with size and mtime put back', (tree) => alterUnseen(join(tree, 'deep/c.txt')), [], [BYTES]],
+  [
+    'a link to the same bytes in place of a file',
+    (tree) => replaceWithLink(join(tree, 'a.xlsx'), join(tree, '../../moved')),
+    [NOT_A_FILE],
+  ],
+  [
+    'a link to the same folder in place of a folder',
+    (tree) => replaceWithLink(join(tree, 'deep'), join(tree, '../../moved')),
+    NO_FOLDER,
+  ],
+  ['a pipe in place of a file', (tree) => replaceWithPipe(join(tree, 'a.xlsx')), [NOT_A_FILE]],
+  ['no tree', (tree) => rm(tree, { recursive: true }), 'gone'],
+  ['a file in place of the tree', replaceWithFile, 'gone'],
+  ['a link in place of the tree', (tree) => replaceWithLink(tree, join(tree, '../moved')), 'gone'],
+  [
+    'a link on the way to the tree',
+    (tree) => replaceWithLink(join(tree, '../../..'), join(tree, '../../../../moved')),
+    'gone',
+  ],
 ];
 
 describe('examining a published tree', () => {
-  it.each(DAMAGES)('finds: $name', async ({ make, facts, bytes }) => {
+  it.each(DAMAGES)('finds: %s', async (_name, damage, facts, bytes = facts) => {
     const { mirror, tree } = await mirrored();
     expect(await examined(mirror.directory, 'bytes')).toStrictEqual([]);
-    await make(tree);
+    await damage(tree);
     const before = await stampsOf(join(mirror.directory, 'mirror'));
     expect(await examined(mirror.directory, 'facts')).toStrictEqual(facts);
-    expect(await examined(mirror.directory, 'bytes')).toStrictEqual(bytes ?? facts);
+    expect(await examined(mirror.directory, 'bytes')).toStrictEqual(bytes);
     const report = await verified(mirror.directory);
     expect(isClean(report)).toBe(false);
     expect(damagedTargets(report)).toStrictEqual([PLAN]);

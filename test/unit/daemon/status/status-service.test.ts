@@ -2,21 +2,16 @@ import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { describe, expect, it } from 'vitest';
 import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
 import type { Mirror } from '../../../../src/app/open-mirror.ts';
-import { loadSettings } from '../../../../src/config/load.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { published, passFinished } from '../../../support/builders.ts';
+import { mirrorSettings } from '../../../support/settings.ts';
 
-const { settings } = loadSettings({
-  flags: {},
-  env: {
-    WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://workbooks.example.com/api',
-    WORKBOOK_MIRROR_SERVICE_API_KEY: 'key-of-the-test',
-    WORKBOOK_MIRROR_DIRECTORY: '/nonexistent',
-  },
-  needs: ['service', 'directory'],
-  defaultConfigFile: '/nonexistent/config.yaml',
+const settings = mirrorSettings({
+  SERVICE_BASE_URL: 'https://workbooks.example.com/api',
+  SERVICE_API_KEY: 'key-of-the-test',
+  DIRECTORY: '/nonexistent',
 });
 
 const NONE = { count: 0, first: [] };
