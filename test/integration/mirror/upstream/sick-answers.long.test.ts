@@ -111,6 +111,14 @@ describe.each(['/repos', '/v1/workbooks'])('a list: %s', (list) => {
   });
 });
 
+it('a list without end ends the pass, and is not requested twice', async () => {
+  const { service, mirror } = await withChanges();
+  const piece = Buffer.alloc(8 * 1024 * 1024, ' ');
+  service.fault = (path) => (path.endsWith('/repos') ? { kind: 'endless', after: 1, piece } : null);
+  expect(await mirror.failure()).toMatchObject({ code: 'service.answer_too_large', action: 'stall' });
+  expect(service.takeRequests().filter((request) => request.endsWith('/repos'))).toHaveLength(1);
+});
+
 it('a list that comes byte by byte is given up', async () => {
   const { service, mirror } = await withChanges({ SERVICE_TIMEOUT: '60ms' });
   service.fault = (path) => (path.endsWith('/repos') ? { kind: 'trickle', everyMs: 20 } : null);
