@@ -84,14 +84,7 @@ function contentsNow(
 }
 
 /** The output of `sync`, `status` and `why` about the only target. */
-async function said({ run }: User): Promise<{
-  readonly exitCode: number;
-  readonly stderr: string;
-  readonly state: string;
-  readonly verifiedAtMs: number;
-  readonly status: string;
-  readonly why: string;
-}> {
+async function said({ run }: User) {
   const { exitCode, stderr } = await run('sync');
   const report = JSON.parse((await run('status', '--json')).stdout) as {
     targets: { target: string; state: string; verifiedAtMs: number }[];

@@ -205,12 +205,6 @@ describe('the record after an action', () => {
     expect(before).toEqual(copy);
   });
 
-  it('counts missing answers from zero once the repository was listed again', () => {
-    // The repository is listed again, so the whole tree is requested, and just this request fails.
-    const failedOnce = after(record({ missingPasses: 2 }), FAILED, { reason: 'confirm-gone' });
-    expect(planned(failedOnce, GONE)?.kind).toBe('hold');
-  });
-
   it.each([
     ['repository-gone', GONE],
     ['branch-gone', listing({ workbooks: [] })],

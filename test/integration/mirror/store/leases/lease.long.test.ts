@@ -5,8 +5,9 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
+import { restoreHistory } from '../../../../../src/cli/history/restore.ts';
 import { bindNativeCalls } from '../../../../../src/lib/native/file-calls.ts';
-import { manifestOfEntry, readHistory } from '../../../../../src/mirror/store/history/history.ts';
+import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../../../src/mirror/store/layout.ts';
 import {
   acquireLease,
@@ -17,16 +18,13 @@ import {
   sweepLeases,
   watchLease,
 } from '../../../../../src/mirror/store/leases.ts';
-import { findFiles, restoreToMirror } from '../../../../../src/mirror/store/history/restore.ts';
 import { leaveJournal } from '../../../../support/journals.ts';
 import { endLease, takeLease } from '../../../../support/leases.ts';
 import { type MirrorHarness, startMirrored, startPair, treeOf } from '../../../../support/mirror-harness.ts';
-import { openTestStore } from '../../../../support/published.ts';
 import { stampsOf } from '../../../../support/stamps.ts';
 import { temporaryFolder } from '../../../../support/temporary.ts';
 
 const ID = '0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e';
-const NEVER = new AbortController().signal;
 
 function leasesOf({ directory }: MirrorHarness): Promise<readonly Lease[]> {
   return leasesInForce(layoutOf(directory), Date.now());
@@ -185,22 +183,13 @@ it('the commands that publish restore nothing into the mirror while a lease hold
   await mirror.pass();
   service.removeRepository(gone);
   await mirror.pass();
-  const layout = layoutOf(mirror.directory);
-  const [entry] = await readHistory(layout);
-  if (entry === undefined) throw new Error('nothing in the history');
   await mirror.whileClosed(async () => {
+    const restore = async (): Promise<unknown> =>
+      restoreHistory(mirror.diskSettings, { target: 'Gone/main', atMs: null, to: null });
     const lease = await takeLease(mirror);
-    const store = await openTestStore(mirror.directory);
-    const manifest = await manifestOfEntry(entry);
-    const state = { ...entry, place: 'history', manifest, left: entry };
-    const found = await findFiles(layout, state, manifest.files, NEVER, () => {});
-    const restore = (): Promise<void> => restoreToMirror(store, state, found, Date.now(), NEVER);
-    await expect(restore()).rejects.toMatchObject({
-      code: 'publish.leased',
-    });
+    await expect(restore()).rejects.toMatchObject({ code: 'publish.leased' });
     await endLease(mirror, lease);
     await restore();
-    await store.lock.release();
   });
   expect(await mirror.targets()).toContain('Gone/main');
 });
