@@ -2,14 +2,11 @@ import { readApprovals } from '../../../../src/mirror/store/documents.ts';
 import { describe, expect, it } from 'vitest';
 
 import { approveHere } from '../../../support/tasks.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
-import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { type HarnessSettings, startPair } from '../../../support/mirror-harness.ts';
 
 const NAMES = ['Accounting', 'Budget', 'Controlling', 'Forecast', 'Payroll', 'Travel'];
 
-async function mirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function mirrored(settings: HarnessSettings = {}): ReturnType<typeof startPair> {
   const { service, mirror } = await startPair({}, { GUARD_TARGETS: '20%', ...settings });
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
   await mirror.exactPass();

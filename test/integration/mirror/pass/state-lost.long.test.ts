@@ -25,9 +25,7 @@ async function withDatabase(file: string, sql: string): Promise<void> {
   database.close();
 }
 
-async function startMirrored(
-  settings: Record<string, string> = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function startMirrored(settings: Record<string, string> = {}): ReturnType<typeof startPair> {
   const { service, mirror } = await startPair({}, settings);
   for (const name of ['A', 'B', 'C']) service.addRepository(name, { 'plan.xlsx': name, 'notes.txt': 'x' });
   await mirror.pass();

@@ -2,16 +2,10 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import {
-  API_KEY,
-  API_TOKEN,
-  type Fault,
-  type FakeService,
-  startOtherOrigin,
-} from '../../../support/fake-service.ts';
-import { type MirrorHarness, startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { API_KEY, API_TOKEN, type Fault, startOtherOrigin } from '../../../support/fake-service.ts';
+import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
-async function seeded(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function seeded(): ReturnType<typeof startPair> {
   const { service, mirror } = await startPair();
   service.addRepository('Accounting', { 'a.xlsx': 'a' });
   service.addRepository('Other', { 'o.xlsx': 'o' });

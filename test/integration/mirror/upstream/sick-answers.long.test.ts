@@ -8,9 +8,7 @@ import type { Fault, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 /** A mirror of two targets; both have a new version, which is not pulled yet. */
-async function withChanges(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function withChanges(settings: HarnessSettings = {}): ReturnType<typeof startPair> {
   const { SERVICE_TIMEOUT, ...others } = settings;
   const { service, mirror } = await startPair({}, { CONTENT: 'all', ...others });
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a'.repeat(5000), 'b.xlsx': 'b' });

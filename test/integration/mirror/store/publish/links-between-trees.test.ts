@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { type FakeService } from '../../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../../support/mirror-harness.ts';
 
 /** A mirror of version 0.1.0 may hold one file under the names of several targets, see the manual, "On disk". */
@@ -12,9 +11,7 @@ const DAY_MS = 24 * 3_600_000;
 const LARGE = Buffer.alloc(20_000, 'a workbook of which there are several. ');
 
 /** A mirror of two branches, opened while their equal workbooks are two names of one file. */
-async function linked(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function linked(settings: HarnessSettings = {}): ReturnType<typeof startPair> {
   const { service, mirror } = await startPair({}, { CONTENT: 'all', ...settings });
   const repository = service.addRepository('Plan', { 'a.xlsx': String(LARGE), 'small.txt': 'small' });
   service.fork(repository, 'main', 'copy');
