@@ -233,17 +233,15 @@ describe('a new version in a drag-and-drop repository', () => {
   });
 });
 
-describe('a new version in a Git repository', () => {
-  const NAME = 'git.example.com/org/plan.git';
+const NAME = 'git.example.com/org/plan.git';
 
-  it('is pulled by its path if only workbooks are needed immediately', async () => {
-    const others = { 'notes.txt': 'some notes'.padEnd(500) };
-    const settings = { CONTENT: 'workbooks' };
-    const { service, mirror, repository } = await mirrored(NAME, {}, settings, others);
-    service.write(repository, 'main', 'a.xlsx', workbook('changed'));
-    expect(await pathsOfPass({ service, mirror })).toStrictEqual(['a.xlsx']);
-    await mirror.expectExact();
-  });
+it('a new version in a Git repository is pulled by its path if only workbooks are needed immediately', async () => {
+  const others = { 'notes.txt': 'some notes'.padEnd(500) };
+  const settings = { CONTENT: 'workbooks' };
+  const { service, mirror, repository } = await mirrored(NAME, {}, settings, others);
+  service.write(repository, 'main', 'a.xlsx', workbook('changed'));
+  expect(await pathsOfPass({ service, mirror })).toStrictEqual(['a.xlsx']);
+  await mirror.expectExact();
 });
 
 it('everything is pulled with the whole contents if the settings say so', async () => {

@@ -134,20 +134,18 @@ describe('a directory that was replaced after it was opened', () => {
   });
 });
 
-describe('a directory whose lock another instance took', () => {
-  const THEIRS = 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n';
+const THEIRS = 'pid 7 on elsewhere since 2025-01-01T00:00:00.000Z\n';
 
-  it('is noticed before the next publish, which ends the pass', async () => {
-    const { service, mirror, repository } = await startMirrored();
-    service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
-    service.knobs.beforeDownload = () => {
-      service.knobs.beforeDownload = null;
-      writeFileSync(join(mirror.directory, '.workbook-mirror/lock'), THEIRS);
-    };
-    const before = await mirror.tree('Accounting/main');
-    expect(await mirror.failure()).toMatchObject({ code: 'directory.taken' });
-    expect(await mirror.tree('Accounting/main')).toEqual(before);
-  });
+it('a directory whose lock another instance took is noticed before the next publish, which ends the pass', async () => {
+  const { service, mirror, repository } = await startMirrored();
+  service.write(repository, 'main', 'plan.xlsx', 'a newer plan');
+  service.knobs.beforeDownload = () => {
+    service.knobs.beforeDownload = null;
+    writeFileSync(join(mirror.directory, '.workbook-mirror/lock'), THEIRS);
+  };
+  const before = await mirror.tree('Accounting/main');
+  expect(await mirror.failure()).toMatchObject({ code: 'directory.taken' });
+  expect(await mirror.tree('Accounting/main')).toEqual(before);
 });
 
 it.each([

@@ -212,9 +212,10 @@ describe('a proxy', () => {
   });
 });
 
-describe('a body that arrived before the service closed the connection', () => {
-  // At one of these sizes the last piece is the one that makes undici wait for the reader.
-  it.each([3, 4, 5, 6, 7])('is read completely, at any delay (%i reads)', async (reads) => {
+// At one of these sizes the last piece is the one that makes undici wait for the reader.
+it.each([3, 4, 5, 6, 7])(
+  'a body that arrived before the service closed the connection is read completely, at any delay (%i reads)',
+  async (reads) => {
     const body = Buffer.alloc(reads * 128 * 1024, 'x');
     const head = `HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n`;
     const server = createServer((socket) => {
@@ -230,5 +231,5 @@ describe('a body that arrived before the service closed the connection', () => {
       return readBytes;
     });
     expect(sizeBytes).toBe(body.length);
-  });
-});
+  },
+);

@@ -57,11 +57,9 @@ describe('the pruned part of the history', () => {
   });
 });
 
-describe('the published tree at a given time', () => {
-  const kept = [10, 20, 30].map((atMs) => ({ path: 'A/main', kind: 'replaced' as const, atMs }));
+const kept = [10, 20, 30].map((atMs) => ({ path: 'A/main', kind: 'replaced' as const, atMs }));
 
-  it('is the first tree that left it then or later', () => {
-    const found = [5, 10, 11, 30, 31].map((timeMs) => keptAt(kept, timeMs, 1000)?.atMs);
-    expect(found).toEqual([10, 10, 20, 30, undefined]);
-  });
+it('the published tree at a given time is the first tree that left it then or later', () => {
+  const found = [5, 10, 11, 30, 31].map((timeMs) => keptAt(kept, timeMs, 1000)?.atMs);
+  expect(found).toEqual([10, 10, 20, 30, undefined]);
 });

@@ -75,10 +75,8 @@ const CASES: readonly (readonly [string, readonly FoundEntry[], readonly Differe
   ],
 ];
 
-describe('differencesOf', () => {
-  it.each(CASES)('finds %s', (_name, found, expected) => {
-    expect(differencesOf([A, B, C], found)).toStrictEqual(expected);
-  });
+it.each(CASES)('differencesOf finds %s', (_name, found, expected) => {
+  expect(differencesOf([A, B, C], found)).toStrictEqual(expected);
 });
 
 const name = fc.constantFrom('a', 'b', 'c', 'd~', 'é', 'A');
