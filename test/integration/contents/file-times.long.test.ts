@@ -30,13 +30,7 @@ async function mirrored(
 }
 
 describe('a time that not every file system can keep', () => {
-  it.each([
-    '0001-01-01T00:00:00+00:00',
-    '1969-12-31T23:59:59+00:00',
-    '2106-02-07T06:28:16+00:00',
-    '9999-12-31T23:59:59.999+00:00',
-    '+010000-01-01T00:00:00+00:00',
-  ])(
+  it.each(['1969-12-31T23:59:59+00:00', '2106-02-07T06:28:16+00:00', '+010000-01-01T00:00:00+00:00'])(
     '%s leaves a target that is as its manifest says, from the archive and pulled by its path',
     async (at) => {
       const { service, repository, run } = await mirrored();
