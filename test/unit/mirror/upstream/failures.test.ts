@@ -6,6 +6,7 @@ it.each([
   ['', undefined, 'nothing'],
   [' \n', 'text/html', 'nothing'],
   ['<!DOCTYPE html><html>', undefined, 'an HTML page'],
+  ['\n  <html lang="en">', undefined, 'an HTML page'],
   ['<head>', undefined, 'an HTML page'],
   ['<BODY>', undefined, 'an HTML page'],
   ['Please log in', 'text/html; charset=utf-8', 'an HTML page'],
