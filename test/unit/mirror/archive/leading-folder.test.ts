@@ -7,6 +7,7 @@ describe('the folder around an archive', () => {
   it.each<[string, string[], string[], ReturnType<typeof findLeadingFolder>]>([
     ['nothing at all', [], ['a.xlsx'], { kind: 'none' }],
     ['a file at the top', ['a.xlsx', 'f/b.xlsx'], ['f/a.xlsx'], { kind: 'none' }],
+    ['a file at the top later', ['f/b.xlsx', 'a.xlsx'], [], { kind: 'none' }],
     ['two folders', ['f/a', 'g/a'], ['a'], { kind: 'none' }],
     ['folders that begin alike', ['f/a', 'ff/a'], ['a'], { kind: 'none' }],
     ['the workbooks below it', ['f/a', 'f/g/b'], ['a', 'g/b'], { kind: 'wrapped', folder: 'f' }],
