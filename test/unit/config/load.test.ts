@@ -236,6 +236,7 @@ describe('problems', () => {
     ['targets', ['main', 'a/b,c']],
     ['service.maxBandwidth', ['', '0', 'none', '-1']],
     ['state', ['memory']],
+    ['hooks.webhookEvents', ['target.fialed']],
     ['http.allowedHosts', ['*', '*.', 'mirror:9480', 'http://mirror', 'a.*.b', '.b', 'mirror/', 'bücher.de']],
     ['service.baseUrl', ['h']],
   ])('%s refuses %j, from a flag and from the environment', (name, texts) => {
@@ -256,6 +257,7 @@ describe('problems', () => {
     ['concurrency', ['1', '64']],
     ['service.timeout', ['1ms', '1d']],
     ['readerGrace', ['0s']],
+    ['maxStaleness', ['1s']],
     ['schedule', ['*/10 * * * * *', ' 0 3 * * 1-5 ', '0 8-17 * * 1-5', '15,45 * * * *', '0 0 29 2 *']],
     ['timezone', ['Europe/Berlin', 'utc']],
     ['directory', ['./~', '/', 'a b']],
