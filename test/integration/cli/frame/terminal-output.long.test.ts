@@ -1,13 +1,13 @@
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../../../support/fake-service.ts';
 import { hostileText, UNFIT } from '../../../support/hostile-text.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The start of a line that a foreign name has begun. */
 const FORGED = 'workbook-mirror: forged';
@@ -39,22 +39,11 @@ async function runAll(
   return all;
 }
 
-/** Works with a service and a directory of a mirror, and removes both afterwards. */
-async function withService(
-  work: (service: FakeService, settings: Readonly<Record<string, string>>) => Promise<void>,
-): Promise<void> {
-  const service = await FakeService.start();
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
-  try {
-    await work(service, {
-      ...service.settingsFor(folder),
-      GUARD_TARGETS: 'off',
-      HTTP_LISTEN: 'off',
-    });
-  } finally {
-    await service.close();
-    await rm(folder, { recursive: true, force: true });
-  }
+/** A service, and the settings of its mirror; both end with the running test. */
+async function startMirror() {
+  const { service, directory } = await startCommands();
+  const own = { GUARD_TARGETS: 'off', HTTP_LISTEN: 'off' };
+  return { service, directory, settings: { ...service.settingsFor(directory), ...own } };
 }
 
 const STATUSES = [200, 302, 400, 403, 404, 409, 422, 500, 503] as const;
@@ -84,110 +73,105 @@ function jsonBody(value: unknown): { kind: 'body'; body: Buffer; headers: Record
 
 describe('text of the service', () => {
   it('reaches a terminal only as text when it is listed', async () => {
-    await withService(async (service, settings) => {
-      await fc.assert(
-        fc.asyncProperty(hostileName, async (name) => {
-          const row = { id: 'i', name, full_name: name, url: name, created_at: name };
-          const version = { id: name, branch: name, author: name, message: name, created_at: name };
-          const workbook = { id: name, name, integration: name, version };
-          const page = { count: 1, next: null, previous: null, results: [workbook] };
-          service.fault = (path) =>
-            jsonBody(path.includes('/workbooks') ? page : [row, { ...row, id: name }]);
-          const [, repositories, , workbooks] = await runAll(settings, [
-            ['repos', 'list'],
-            ['repos', 'list', '--json'],
-            ['workbooks', 'list'],
-            ['workbooks', 'list', '--json'],
-          ]);
-          expect(JSON.parse(repositories?.stdout ?? '')).toMatchObject([{ fullName: name }]);
-          expect(JSON.parse(workbooks?.stdout ?? '')).toMatchObject([{ id: name, author: name }]);
-        }),
-        { numRuns: 30 },
-      );
-    });
+    const { service, settings } = await startMirror();
+    await fc.assert(
+      fc.asyncProperty(hostileName, async (name) => {
+        const row = { id: 'i', name, full_name: name, url: name, created_at: name };
+        const version = { id: name, branch: name, author: name, message: name, created_at: name };
+        const workbook = { id: name, name, integration: name, version };
+        const page = { count: 1, next: null, previous: null, results: [workbook] };
+        service.fault = (path) => jsonBody(path.includes('/workbooks') ? page : [row, { ...row, id: name }]);
+        const [, repositories, , workbooks] = await runAll(settings, [
+          ['repos', 'list'],
+          ['repos', 'list', '--json'],
+          ['workbooks', 'list'],
+          ['workbooks', 'list', '--json'],
+        ]);
+        expect(JSON.parse(repositories?.stdout ?? '')).toMatchObject([{ fullName: name }]);
+        expect(JSON.parse(workbooks?.stdout ?? '')).toMatchObject([{ id: name, author: name }]);
+      }),
+      { numRuns: 30 },
+    );
   });
 
   it('reaches a terminal only as text in an error', async () => {
-    await withService(async (service, settings) => {
-      await fc.assert(
-        fc.asyncProperty(hostileName, fc.constantFrom(...STATUSES), async (name, status) => {
-          const body = JSON.stringify({ error: name, detail: name, code: name, message: name });
-          service.fault = () => ({ kind: 'raw', bytes: answer(status, body) });
-          await runAll(settings, [
-            ['repos', 'list'],
-            ['workbooks', 'list'],
-            ['repos', 'create', '--name', name],
-            ['sync'],
-            ['plan'],
-            ['probe'],
-          ]);
-        }),
-        { numRuns: 15 },
-      );
-    });
+    const { service, settings } = await startMirror();
+    await fc.assert(
+      fc.asyncProperty(hostileName, fc.constantFrom(...STATUSES), async (name, status) => {
+        const body = JSON.stringify({ error: name, detail: name, code: name, message: name });
+        service.fault = () => ({ kind: 'raw', bytes: answer(status, body) });
+        await runAll(settings, [
+          ['repos', 'list'],
+          ['workbooks', 'list'],
+          ['repos', 'create', '--name', name],
+          ['sync'],
+          ['plan'],
+          ['probe'],
+        ]);
+      }),
+      { numRuns: 15 },
+    );
   });
 
   it('reaches a terminal only as text once it is mirrored', async () => {
     await fc.assert(
-      fc.asyncProperty(hostileName, (name) =>
-        withService(async (service, settings) => {
-          const repository = service.addRepository(`h/${name.toWellFormed()}`, { 'plan.xlsx': 'x' });
-          service.addRepository('Plain', { 'plan.xlsx': 'x' });
-          service.write(repository, name.replaceAll('/', ''), 'plan.xlsx', 'y');
-          service.write(repository, 'main', '\u202e\u200b\u2066.xlsx', 'z');
-          service.write(repository, 'main', `${name}.xlsx`, 'z');
-          service.version(repository, 'main', 'plan.xlsx').failure = 1;
-          const [, , , , listed] = await runAll(settings, [
-            ['plan'],
-            ['sync', '--verbose'],
-            ['sync', '--json'],
-            ['status'],
-            ['status', '--json'],
-          ]);
-          const { targets } = JSON.parse(listed?.stdout ?? '') as { targets: { target: string }[] };
-          const paths = targets.map(({ target }) => target);
-          const directory = settings['DIRECTORY'] ?? '';
-          await mkdir(join(directory, 'mirror', '\u009b2J\n\u202e'), { recursive: true });
-          await writeFile(join(directory, 'mirror/Plain/main', '\u009b\n\u2028'), '');
-          await mkdir(join(directory, 'history/Plain', '\u202e\u009b'), { recursive: true });
-          await runAll(settings, [
-            ...paths.map((path) => ['why', path]),
-            ...paths.map((path) => ['why', `${path}/plan.xlsx`]),
-            ['why', name.replaceAll('\0', '')],
-            ...paths.map((path) => ['diff', path]),
-            ['diff', name.replaceAll('\0', ''), '--at', new Date().toISOString()],
-            ['workbooks', 'list', '--offline'],
-            ['workbooks', 'list', '--offline', '--name', `${name.replaceAll('\0', '')}*`, '--json'],
-            ['verify'],
-            ['verify', '--json'],
-            ['verify', '--repair'],
-            ['approve', name.replaceAll('\0', '')],
-            ['history', 'restore', name.replaceAll('\0', ''), '--at', name],
-            ['history', 'restore', 'Plain/main', `no ${name.replaceAll('\0', '')}`, '--at', '2020-01-01'],
-          ]);
-          service.removeRepository(repository);
-          await runAll(settings, [
-            ['sync'],
-            ['status'],
-            ['history', 'list'],
-            ['history', 'list', '--json'],
-            ['history', 'list', name.replaceAll('\0', '')],
-            ...paths.map((path) => ['history', 'restore', path, `no ${name.replaceAll('\0', '')}.xls`]),
-            ['lease', 'acquire', '--for', '1h', '--holder', name],
-            ['lease', 'list'],
-            ['status'],
-            ['sync'],
-            ['lease', 'release', name],
-          ]);
-        }),
-      ),
+      fc.asyncProperty(hostileName, async (name) => {
+        const { service, directory, settings } = await startMirror();
+        const repository = service.addRepository(`h/${name.toWellFormed()}`, { 'plan.xlsx': 'x' });
+        service.addRepository('Plain', { 'plan.xlsx': 'x' });
+        service.write(repository, name.replaceAll('/', ''), 'plan.xlsx', 'y');
+        service.write(repository, 'main', '\u202e\u200b\u2066.xlsx', 'z');
+        service.write(repository, 'main', `${name}.xlsx`, 'z');
+        service.version(repository, 'main', 'plan.xlsx').failure = 1;
+        const [, , , , listed] = await runAll(settings, [
+          ['plan'],
+          ['sync', '--verbose'],
+          ['sync', '--json'],
+          ['status'],
+          ['status', '--json'],
+        ]);
+        const { targets } = JSON.parse(listed?.stdout ?? '') as { targets: { target: string }[] };
+        const paths = targets.map(({ target }) => target);
+        await mkdir(join(directory, 'mirror', '\u009b2J\n\u202e'), { recursive: true });
+        await writeFile(join(directory, 'mirror/Plain/main', '\u009b\n\u2028'), '');
+        await mkdir(join(directory, 'history/Plain', '\u202e\u009b'), { recursive: true });
+        await runAll(settings, [
+          ...paths.map((path) => ['why', path]),
+          ...paths.map((path) => ['why', `${path}/plan.xlsx`]),
+          ['why', name.replaceAll('\0', '')],
+          ...paths.map((path) => ['diff', path]),
+          ['diff', name.replaceAll('\0', ''), '--at', new Date().toISOString()],
+          ['workbooks', 'list', '--offline'],
+          ['workbooks', 'list', '--offline', '--name', `${name.replaceAll('\0', '')}*`, '--json'],
+          ['verify'],
+          ['verify', '--json'],
+          ['verify', '--repair'],
+          ['approve', name.replaceAll('\0', '')],
+          ['history', 'restore', name.replaceAll('\0', ''), '--at', name],
+          ['history', 'restore', 'Plain/main', `no ${name.replaceAll('\0', '')}`, '--at', '2020-01-01'],
+        ]);
+        service.removeRepository(repository);
+        await runAll(settings, [
+          ['sync'],
+          ['status'],
+          ['history', 'list'],
+          ['history', 'list', '--json'],
+          ['history', 'list', name.replaceAll('\0', '')],
+          ...paths.map((path) => ['history', 'restore', path, `no ${name.replaceAll('\0', '')}.xls`]),
+          ['lease', 'acquire', '--for', '1h', '--holder', name],
+          ['lease', 'list'],
+          ['status'],
+          ['sync'],
+          ['lease', 'release', name],
+        ]);
+      }),
       { numRuns: 4 },
     );
   });
 });
 
 it('text of the command line and of the environment reaches a terminal only as text', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
+  const folder = await temporaryFolder();
   const config = join(folder, 'c\u202e\u009b.yaml');
   await writeFile(config, `"directory\\u009b": x\nschedule: "\\u202e"\n`);
   await fc.assert(
@@ -211,7 +195,6 @@ it('text of the command line and of the environment reaches a terminal only as t
     }),
     { numRuns: 15 },
   );
-  await rm(folder, { recursive: true, force: true });
 });
 
 it.each([
