@@ -4,16 +4,13 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { type Embedded, startEmbedded } from '../support/embedded.ts';
-import { type Running, start } from '../support/program.ts';
+import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = 'schedule: "0 0 1 1 *"';
 
 /** A daemon with a settings file. */
-async function startWithFile(
-  embedded: Embedded,
-  text: string,
-): Promise<{ daemon: Running; file: string; write: (text: string) => Promise<void> }> {
+async function startWithFile(embedded: Embedded, text: string) {
   const file = join(await temporaryFolder(), 'config.yaml');
   // As careful programs do it: a reader sees the old or the new text.
   const write = async (next: string): Promise<void> => {
@@ -23,7 +20,7 @@ async function startWithFile(
   await write(text);
   const daemon = start(['run', '--config', file], embedded.settings);
   await daemon.prints(/"pass\.finished"/);
-  return { daemon, file, write };
+  return { daemon, write };
 }
 
 describe('settings that change while the daemon runs', () => {

@@ -14,11 +14,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 const execute = promisify(execFile);
 
 /** A service, and two machines with the program: a folder for the `/var/lib/workbook-mirror` of each. */
-async function surroundings(): Promise<{
-  service: FakeService;
-  settingsOf: (machine: string) => Record<string, string>;
-  type: (commands: string) => Promise<void>;
-}> {
+async function surroundings() {
   const service = await FakeService.start();
   onTestFinished(() => service.close());
   service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });

@@ -15,9 +15,7 @@ const OLD = 'old-key-8a31';
 const NEW = 'new-key-77c0';
 
 /** A mirror after a pass on a service that accepts the old key and the old token. */
-async function mirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function mirrored(settings: HarnessSettings = {}) {
   const old = { SERVICE_API_KEY: OLD, SERVICE_API_TOKEN: OLD };
   const { service, mirror } = await startPair({}, { ...old, ...settings });
   service.apiKey = OLD;

@@ -28,9 +28,7 @@ describe.skipIf(missing !== undefined)(
     afterAll(() => browser.close());
 
     /** Opens the form of a service with the repository Plans. @returns it, and the errors of the page */
-    async function open(
-      options: BrowserContextOptions = {},
-    ): Promise<{ service: UploadService; page: Page; faults: string[] }> {
+    async function open(options: BrowserContextOptions = {}) {
       const service = await startUploadService();
       await service.registry.create('Plans');
       await writeFile(join(service.folder, 'notes.xlsx'), 'no workbook');

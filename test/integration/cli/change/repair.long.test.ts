@@ -11,9 +11,7 @@ import { type HarnessSettings, type MirrorHarness, startPair } from '../../../su
 import { directorySettings } from '../../../support/settings.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 
-async function startMirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; tree: string }> {
+async function startMirrored(settings: HarnessSettings = {}) {
   const { service, mirror } = await startPair({}, settings);
   const repository = service.addRepository('A', {
     'plan.xlsx': 'v0',

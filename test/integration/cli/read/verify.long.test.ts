@@ -28,7 +28,6 @@ import {
   type VerifyEvent,
   type VerifyReport,
 } from '../../../../src/mirror/store/verify/verify.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
 import { leaveJournal } from '../../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { directorySettings } from '../../../support/settings.ts';
@@ -38,9 +37,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 const PLAN = 'git.example.com/org/plan.git/main';
 const ALL = ['Accounting/main', 'Texts/main', PLAN];
 
-async function mirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; tree: string }> {
+async function mirrored(settings: HarnessSettings = {}) {
   const { service, mirror } = await startPair({}, settings);
   service.addRepository('git.example.com/org/plan.git', {
     'a.xlsx': 'a of plan',

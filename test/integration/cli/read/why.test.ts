@@ -2,10 +2,9 @@ import { describe, expect, it } from 'vitest';
 
 import { type Explanation, why } from '../../../../src/cli/read/explanation.ts';
 import { describeExplanation } from '../../../../src/cli/read/why.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
-async function mirrored(): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function mirrored() {
   const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
   service.addRepository('A', { 'plan.xlsx': 'a', 'Q1/only.xlsx': 'o' });
   service.addRepository('B', { 'deep/plan.xlsx': 'b', 'deep/myplan.xlsx': 'no' });

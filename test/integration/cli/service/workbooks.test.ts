@@ -5,14 +5,12 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import type { MirroredRow } from '../../../../src/cli/service/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import type { Variables } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-async function mirrored(
-  settings: Readonly<Record<string, string>> = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+async function mirrored(settings: Variables = {}) {
   const { service, mirror } = await startPair({ digests: true }, settings);
   const plan = service.addRepository('Org/Plan', {
     'plan.xlsx': 'a',
