@@ -1,5 +1,3 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { cp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:https';
 import { dirname, join } from 'node:path';
@@ -7,9 +5,10 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
+import { saying } from '../support/in-process.ts';
 import { listen, makeCertificate } from '../support/listen.ts';
 import { MAIN } from '../support/built.ts';
-import { cleanEnvironment, run, start, startDaemon } from '../support/program.ts';
+import { run, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const NEVER = { WORKBOOK_MIRROR_SCHEDULE: '0 0 1 1 *' };
@@ -65,19 +64,9 @@ describe('a daemon ends with the exit code for a restart', () => {
     await cp(join(built, '../package.json'), join(folder, 'package.json'));
     await symlink(join(built, '../node_modules'), join(folder, 'node_modules'));
     await rm(join(folder, 'dist/thread.js'));
-    const daemon = spawn(process.execPath, [join(folder, 'dist/main.js'), 'run'], {
-      env: cleanEnvironment({ ...embedded.settings, ...NEVER }),
-      stdio: ['ignore', 'pipe', 'inherit'],
-    });
-    onTestFinished(() => {
-      daemon.kill('SIGKILL');
-    });
-    let log = '';
-    daemon.stdout.setEncoding('utf8').on('data', (text: string) => {
-      log += text;
-    });
-    expect(await once(daemon, 'close')).toEqual([1, null]);
-    expect(log).toContain('"program.replaced"');
+    const settings = { ...embedded.settings, ...NEVER };
+    const daemon = start(['run'], settings, folder, join(folder, 'dist/main.js'));
+    expect(await daemon.ended).toMatchObject({ exitCode: 1, stdout: saying('"program.replaced"') });
   });
 });
 

@@ -52,9 +52,14 @@ export function variablesOf(settings: Variables): Record<string, string> {
   return Object.fromEntries(named) as Record<string, string>;
 }
 
-/** Starts the program, and kills it when the running test ends. */
-export function start(args: readonly string[], settings: Variables = {}, cwd = process.cwd()): Running {
-  const child = spawn(process.execPath, [MAIN, ...args], {
+/** Starts the program, and kills it when the running test ends. @param main of another copy of the program */
+export function start(
+  args: readonly string[],
+  settings: Variables = {},
+  cwd = process.cwd(),
+  main = MAIN,
+): Running {
+  const child = spawn(process.execPath, [main, ...args], {
     env: cleanEnvironment(settings),
     cwd,
     stdio: ['ignore', 'pipe', 'pipe'],
