@@ -14,13 +14,15 @@ import {
   targetStatus,
   troubledReport,
 } from '../../support/report.ts';
-import { aWhile, openPage } from './browser.ts';
+import { aWhile, type OpenOptions, openPage } from './browser.ts';
 import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { faintTexts } from './contrast.ts';
 
 const missing = whyNoBrowser();
 const NOW_MS = Date.now();
 const STUCK = { isAlive: false, state: 'stuck', silentMs: 9e5 } as const;
+const SECRET = 'secret-of-the-test';
+const WITH_TOKEN = { token: SECRET, context: { httpCredentials: { username: 'any', password: SECRET } } };
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
 
 function report(fields: Parameters<typeof ordinaryReport>[0] = {}): DaemonReport {
@@ -50,8 +52,12 @@ describe.skipIf(missing !== undefined)(
     });
     afterAll(() => browser.close());
 
+    /** Opens the page with a report that differs from an ordinary one in some fields. */
+    const open = (fields: Parameters<typeof report>[0] = {}, options: Omit<OpenOptions, 'report'> = {}) =>
+      openPage(browser, { report: report(fields), ...options });
+
     it('says at a glance that all is well, and loads nothing from elsewhere', async () => {
-      const { page, faults } = await openPage(browser, { report: report() });
+      const { page, faults } = await open();
       expect(await page.locator('h1').innerText()).toBe('Ready');
       expect(await page.title()).toBe('Ready – workbook-mirror');
       expect(await page.locator('#icon').getAttribute('href')).toContain(encodeURIComponent('#12805c'));
@@ -73,7 +79,7 @@ describe.skipIf(missing !== undefined)(
         const [repository, branch] = long;
         return Object.assign(target, { repository, branch, target: `${repository}/${branch}/${index}` });
       });
-      const { page } = await openPage(browser, { report: report({ targets }) });
+      const { page } = await open({ targets });
       const found = await page.evaluate(() => ({
         cut: [...document.querySelectorAll('tr.target :is(.row-toggle, .name, .branch, td)')]
           .filter((node) => node.scrollWidth > node.clientWidth)
@@ -89,7 +95,7 @@ describe.skipIf(missing !== undefined)(
 
     it('shows 10,000 targets in pages, the worst first, and every one by the keys', async () => {
       const targets = manyTargets(10_000, NOW_MS);
-      const { page, faults } = await openPage(browser, { report: report({ targets }) });
+      const { page, faults } = await open({ targets });
       expect(await page.locator('tr.target').count()).toBe(100);
       expect(await page.locator('#targets-count').innerText()).toBe('10,000');
       expect(await page.locator('tr.target .column-state').first().innerText()).not.toBe('fresh');
@@ -111,10 +117,7 @@ describe.skipIf(missing !== undefined)(
 
     it('keeps focus, search and open details while it is updated', async () => {
       const targets = manyTargets(300, NOW_MS);
-      const { page, say } = await openPage(browser, {
-        report: report({ targets }),
-        query: '?search=repository-01',
-      });
+      const { page, say } = await open({ targets }, { query: '?search=repository-01' });
       const row = page.locator('.row-toggle').nth(5);
       const name = await row.getAttribute('title');
       await row.press('Enter');
@@ -130,7 +133,7 @@ describe.skipIf(missing !== undefined)(
       const change = { change: 'changed', version: 'v', author: 'anna', message: 'm' } as const;
       const file = { ...change, path: 'Budget.xlsx' };
       const changes = [{ target, atMs: NOW_MS, kind: 'changed', files: 3, first: [file] } as const];
-      const { page } = await openPage(browser, { report: report({ changes }) });
+      const { page } = await open({ changes });
       expect(await page.locator('#changed li').innerText()).toContain('changed Budget.xlsx and 2 more, anna');
       const first = page.locator('#changed button').first();
       expect(await first.innerText()).toBe(target);
@@ -142,13 +145,13 @@ describe.skipIf(missing !== undefined)(
       const drift = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
       const targets = [targetStatus({ state: 'drifted', drift }, NOW_MS)];
       const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
-      const { page } = await openPage(browser, { report: report({ targets }), context });
+      const { page } = await open({ targets }, { context });
       expect(await page.locator('#pass').innerText()).toMatch(/GMT\+9|JST/);
       expect(await page.locator('#problems').innerText()).toContain('`workbook-mirror poll` does so now');
     });
 
     it('shows a state of each tone in words, in the title and in the icon, as it changes', async () => {
-      const { page, say, faults } = await openPage(browser, { report: report() });
+      const { page, say, faults } = await open();
       const icons = new Set<string | null>();
       const late = [targetStatus({ state: 'stale', isStale: true }, NOW_MS)];
       const states: [string, DaemonReport][] = [
@@ -209,7 +212,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('sorts by every column, with the mouse and with the keys', async () => {
-      const { page } = await openPage(browser, { report: report() });
+      const { page } = await open();
       const columns = page.locator('#targets-head th');
       expect(await columns.count()).toBe(6);
       expect(
@@ -229,7 +232,7 @@ describe.skipIf(missing !== undefined)(
 
     it('finds targets by typed text, and keeps the choice in the address', async () => {
       const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
-      const { page, address } = await openPage(browser, { report: report({ targets }) });
+      const { page, address } = await open({ targets });
       await page.keyboard.press('/');
       expect(await page.evaluate(() => document.activeElement?.id)).toBe('search');
       await page.keyboard.type('plan draft/');
@@ -251,7 +254,7 @@ describe.skipIf(missing !== undefined)(
 
     it('shows the targets of a problem', async () => {
       const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
-      const { page } = await openPage(browser, { report: report({ targets }) });
+      const { page } = await open({ targets });
       await page.locator('.problem', { hasText: 'Payments/main fails' }).locator('.show').click();
       expect(await firstRows(page, 9)).toEqual(['Payments/main']);
       expect(await page.evaluate(() => document.activeElement?.id)).toBe('targets');
@@ -260,7 +263,7 @@ describe.skipIf(missing !== undefined)(
     it('keeps the focus on a control of a list that changes', async () => {
       const [a, b] = ['a', 'b'].map((repository) => heldTarget({ repository }, NOW_MS));
       if (a === undefined || b === undefined) throw new Error('no targets');
-      const { page, say } = await openPage(browser, { report: report({ targets: [b] }) });
+      const { page, say } = await open({ targets: [b] });
       await page.locator('.problem .show').focus();
       say(report({ targets: [a, b] }));
       await page.locator('.problem').nth(1).waitFor();
@@ -272,7 +275,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('shows immediately that the daemon is away, the age of the page, and the return', async () => {
-      const { page, stop, startAgain, faults } = await openPage(browser, { report: report() });
+      const { page, stop, startAgain, faults } = await open();
       await stop();
       await page.locator('#notice', { hasText: 'The daemon does not answer.' }).waitFor();
       expect(await page.locator('#notice').innerText()).toMatch(/The data shown is \d+ s old\./);
@@ -295,14 +298,14 @@ describe.skipIf(missing !== undefined)(
         "globalThis.EventSource = class extends EventSource { constructor() { super('api/nothing'); } };",
       ],
     ])('is live by asking where a browser %s', async (_, before) => {
-      const { page, say } = await openPage(browser, { report: report(), before });
+      const { page, say } = await open({}, { before });
       say(report({ liveness: STUCK }));
       await page.locator('h1', { hasText: 'Stuck' }).waitFor();
       expect(await page.locator('#contact').innerText()).toBe('Live');
     });
 
     it('loads itself again when the daemon is another version, and keeps what was chosen', async () => {
-      const { page, say, address } = await openPage(browser, { report: report() });
+      const { page, say, address } = await open();
       await page.locator('#search').fill('plan');
       const reloaded = page.waitForEvent('load');
       say({ ...report(), version: '0.2.0' });
@@ -312,7 +315,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('reports data that it cannot show, and continues', async () => {
-      const { page, say } = await openPage(browser, { report: report() });
+      const { page, say } = await open();
       const strange = { ...targetStatus({}, NOW_MS), state: 'odd' } as unknown as TargetStatus;
       say({ ...report(), targets: [strange] });
       await page.locator('#notice', { hasText: 'cannot show its answer' }).waitFor();
@@ -321,7 +324,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('does not change while it is paused, and says so', async () => {
-      const { page, say, asked } = await openPage(browser, { report: report() });
+      const { page, say, asked } = await open();
       const pause = page.locator('#pause');
       await pause.click();
       expect(await pause.getAttribute('aria-pressed')).toBe('true');
@@ -339,25 +342,15 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('says what is missing after a change of the token', async () => {
-      const { page } = await openPage(browser, {
-        report: report(),
-        token: 'secret-of-the-test',
-        context: { httpCredentials: { username: 'any', password: 'secret-of-the-test' } },
-        before:
-          "const ask = fetch; globalThis.fetch = (url, options) => url === 'api/status' ? Promise.resolve(new Response('no', { status: 401 })) : ask(url, options);",
-        waits: false,
-      });
+      const before =
+        "const ask = fetch; globalThis.fetch = (url, options) => url === 'api/status' ? Promise.resolve(new Response('no', { status: 401 })) : ask(url, options);";
+      const { page } = await open({}, { ...WITH_TOKEN, before, waits: false });
       await page.locator('#notice', { hasText: 'load this page again to enter it' }).waitFor();
-      expect(await page.content()).not.toContain('secret-of-the-test');
+      expect(await page.content()).not.toContain(SECRET);
     });
 
     it('works with a token that the browser asked for', async () => {
-      const credentials = { username: 'any', password: 'secret-of-the-test' };
-      const { page } = await openPage(browser, {
-        report: report(),
-        token: credentials.password,
-        context: { httpCredentials: credentials },
-      });
+      const { page } = await open({}, WITH_TOKEN);
       await page.locator('#contact', { hasText: 'Live' }).waitFor();
     });
 
@@ -409,7 +402,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('is silent for a screen reader while only the clock changes', async () => {
-      const { page, say } = await openPage(browser, { report: report() });
+      const { page, say } = await open();
       await page.evaluate(() => {
         new MutationObserver(() => document.body.setAttribute('data-said', 'yes')).observe(
           document.querySelector('#announcer') ?? document.body,
@@ -466,11 +459,7 @@ describe.skipIf(missing !== undefined)(
     );
 
     it('says where to get the state without scripts', async () => {
-      const { page } = await openPage(browser, {
-        report: report(),
-        context: { javaScriptEnabled: false },
-        waits: false,
-      });
+      const { page } = await open({}, { context: { javaScriptEnabled: false }, waits: false });
       expect(await page.locator('body').innerText()).toContain('/api/status');
       expect(await page.locator('noscript a').first().getAttribute('href')).toBe('api/status');
     });
