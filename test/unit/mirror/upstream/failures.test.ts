@@ -11,6 +11,7 @@ it.each([
   ['<BODY>', undefined, 'an HTML page'],
   ['Please log in', 'text/html; charset=utf-8', 'an HTML page'],
   ['<?xml version="1.0"?>', 'application/xml', 'XML'],
+  ['<error/>', undefined, 'XML'],
   ['{"detail": "no"}', 'application/json', 'JSON'],
   ['[]', undefined, 'JSON'],
   ['PK\u0003\u0004', 'application/zip', 'a zip archive'],
