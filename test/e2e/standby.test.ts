@@ -1,3 +1,6 @@
+import { readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
@@ -23,11 +26,13 @@ function linesOf({ stdout }: Running): Line[] {
     .map((line) => JSON.parse(line) as Line);
 }
 
-it('an instance that stands by is healthy and not ready, ends without an effect on the other, and takes over when that is killed', async () => {
+it('an instance that stands by is healthy and not ready, ends without an effect on the other, and takes over with the current settings when that is killed', async () => {
   const embedded = await startEmbedded();
   const settings = { ...embedded.settings, ...SETTINGS };
   const first = await startDaemon(settings);
-  const [second, third] = [start(['run'], settings), start(['run'], settings)];
+  const configFile = join(embedded.directory, '../standby.yaml');
+  await writeFile(configFile, 'publish: auto\n');
+  const [second, third] = [start(['run', '--config', configFile], settings), start(['run'], settings)];
   for (const each of [second, third]) await each.prints(/"standby\.began"/);
   expect((await third.stop()).exitCode).toBe(0);
   expect(linesOf(third).map(({ event }) => event)).not.toContain('daemon.started');
@@ -42,17 +47,23 @@ it('an instance that stands by is healthy and not ready, ends without an effect 
     expect.stringContaining('is on standby') as string,
   ]);
 
+  // It takes even settings that otherwise need a restart.
+  await writeFile(configFile, 'publish: link\nlog:\n  level: debug\n');
+  second.child.kill('SIGHUP');
   await embedded.edit();
   first.child.kill('SIGKILL');
   await second.prints(/"standby\.ended"/);
   await second.prints(/"pass\.finished"/);
   expect(await embedded.differences()).toEqual([]);
+  expect(await readdir(join(embedded.directory, 'trees'))).toHaveLength(1);
   expect(await (await fetch(`${await addressOf(second)}metrics`)).text()).toContain(
     '\nworkbook_mirror_standby 0\n',
   );
   expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
   expect((await second.stop()).exitCode).toBe(0);
+  expect(second.stdout()).toContain('"level":"debug"');
   const lines = linesOf(second);
+  expect(lines.map(({ event }) => event)).not.toContain('settings.restart_needed');
   expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
   const ended = lines.find(({ event }) => event === 'standby.ended');
   expect([typeof ended?.waitedMs, typeof ended?.takeoverMs]).toEqual(['number', 'number']);
