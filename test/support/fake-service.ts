@@ -566,26 +566,6 @@ export class FakeService {
   }
 }
 
-/** A server of another origin, which records its requests; there should be none. */
-export interface OtherOrigin {
-  readonly origin: string;
-  readonly requests: RecordedRequest[];
-  readonly close: () => Promise<void>;
-}
-
-/** Starts {@link OtherOrigin}; it answers everything with an empty page of workbooks. */
-export async function startOtherOrigin(): Promise<OtherOrigin> {
-  const requests: RecordedRequest[] = [];
-  const server = createServer(({ method = '', url = '', headers }, response) => {
-    requests.push({ method, path: url, headers });
-    response.writeHead(200, { 'content-type': 'application/json' });
-    response.end('{"count":0,"next":null,"previous":null,"results":[]}');
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return { origin: originOf(server), requests, close: () => closed(server) };
-}
-
 function originOf(server: Server): string {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }

@@ -8,13 +8,7 @@ import { probe, type ProbeReport } from '../../../src/probe/probe.ts';
 import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { renderReport } from '../../../src/probe/report.ts';
 import { listen } from '../../support/listen.ts';
-import {
-  API_KEY,
-  API_TOKEN,
-  type FakeKnobs,
-  FakeService,
-  startOtherOrigin,
-} from '../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
 import { run, start, variablesOf } from '../../support/program.ts';
 
 async function startFake(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
@@ -127,7 +121,7 @@ describe('a probe', () => {
   });
 
   it('only reads, and sends each credential where it belongs', async () => {
-    const other = await startOtherOrigin();
+    const other = await FakeService.start();
     onTestFinished(() => other.close());
     const service = await startFake({ pageSize: 2, next: 'other-host', otherOrigin: other.origin });
     await probed(service);

@@ -10,8 +10,6 @@ import {
   type Fault,
   type FakeKnobs,
   FakeService,
-  type OtherOrigin,
-  startOtherOrigin,
 } from '../../../support/fake-service.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
 import { type Attacked, type AttackPoint, sweep } from '../../../support/sweep.ts';
@@ -311,7 +309,7 @@ const CUTS: Readonly<Record<string, (at: number) => Fault>> = {
   'is whole by its length': (keep) => ({ kind: 'truncate', keep }),
 };
 
-function redirects(other: OtherOrigin): Record<string, Fault> {
+function redirects(other: FakeService): Record<string, Fault> {
   const to: Readonly<Record<string, string>> = {
     'another origin': `${other.origin}/api/repos`,
     'another origin, without a scheme': `${other.origin.replace('http:', '')}/api/v1/workbooks`,
@@ -373,7 +371,7 @@ describe('after any fault of an answer, no correct data is lost', () => {
   it(
     'as long as it comes in time',
     async () => {
-      const other = await startOtherOrigin();
+      const other = await FakeService.start();
       onTestFinished(() => other.close());
       const pairs = await lanesOf(WRAPPED, { ARCHIVE_MAX_SIZE: '1MB' });
       const statuses = Object.fromEntries(

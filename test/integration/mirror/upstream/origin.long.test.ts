@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { API_KEY, API_TOKEN, type Fault, startOtherOrigin } from '../../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type Fault, FakeService } from '../../../support/fake-service.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 async function seeded(): ReturnType<typeof startPair> {
@@ -12,8 +12,8 @@ async function seeded(): ReturnType<typeof startPair> {
   return { service, mirror };
 }
 
-async function otherOrigin(): Promise<Awaited<ReturnType<typeof startOtherOrigin>>> {
-  const other = await startOtherOrigin();
+async function otherOrigin(): Promise<FakeService> {
+  const other = await FakeService.start();
   onTestFinished(() => other.close());
   return other;
 }
