@@ -4,11 +4,6 @@ import { startEmbedded } from '../support/embedded.ts';
 import { runWith } from '../support/in-process.ts';
 import { startReceiver } from '../support/listen.ts';
 
-interface Row {
-  readonly verdict: string;
-  readonly subject: string;
-}
-
 it('config check --online makes all checks, names keys by position, and sends no notification', async () => {
   const embedded = await startEmbedded();
   const { origin, received } = await startReceiver();
@@ -20,8 +15,10 @@ it('config check --online makes all checks, names keys by position, and sends no
   };
   const well = await runWith(['config', 'check', '--online', '--json'], settings);
   expect(well.exitCode).toBe(0);
-  const verdicts = (text: string) =>
-    Object.fromEntries((JSON.parse(text) as Row[]).map(({ subject, verdict }) => [subject, verdict]));
+  const verdicts = (text: string) => {
+    const rows = JSON.parse(text) as { subject: string; verdict: string }[];
+    return Object.fromEntries(rows.map(({ subject, verdict }) => [subject, verdict]));
+  };
   expect(verdicts(well.stdout)).toMatchObject({
     'service.baseUrl': 'ok',
     'service.apiKey, key 1 of 2': 'warning',

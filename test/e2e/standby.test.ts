@@ -12,18 +12,12 @@ const SETTINGS = {
   WORKBOOK_MIRROR_HTTP_LISTEN: '127.0.0.1:0',
 };
 
-interface Line {
-  readonly event: string;
-  readonly code?: string;
-  readonly waitedMs?: number;
-  readonly takeoverMs?: number;
-}
-
-function linesOf({ stdout }: Running): Line[] {
-  return stdout()
-    .trimEnd()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Line);
+/** The events of an instance, by their names, in order. */
+function eventsOf({ stdout }: Running): Map<unknown, unknown> {
+  const lines = stdout().trimEnd().split('\n');
+  return new Map(
+    lines.map((line) => JSON.parse(line) as { event: string }).map((each) => [each.event, each]),
+  );
 }
 
 it('an instance that stands by is healthy and not ready, ends without an effect on the other, and takes over with the current settings when that is killed', async () => {
@@ -35,7 +29,7 @@ it('an instance that stands by is healthy and not ready, ends without an effect 
   const [second, third] = [start(['run', '--config', configFile], settings), start(['run'], settings)];
   for (const each of [second, third]) await each.prints(/"standby\.began"/);
   expect((await third.stop()).exitCode).toBe(0);
-  expect(linesOf(third).map(({ event }) => event)).not.toContain('daemon.started');
+  expect([...eventsOf(third).keys()]).not.toContain('daemon.started');
   expect(first.child.exitCode).toBeNull();
   const address = await addressOf(second);
   expect((await fetch(`${address}healthz`)).status).toBe(200);
@@ -62,12 +56,11 @@ it('an instance that stands by is healthy and not ready, ends without an effect 
   expect((await fetch(`${await addressOf(second)}readyz`)).status).toBe(200);
   expect((await second.stop()).exitCode).toBe(0);
   expect(second.stdout()).toContain('"level":"debug"');
-  const lines = linesOf(second);
-  expect(lines.map(({ event }) => event)).not.toContain('settings.restart_needed');
-  expect(lines.find(({ event }) => event === 'standby.began')?.code).toBe('directory.locked');
-  const ended = lines.find(({ event }) => event === 'standby.ended');
-  expect([typeof ended?.waitedMs, typeof ended?.takeoverMs]).toEqual(['number', 'number']);
-  expect(lines.findIndex(({ event }) => event === 'standby.ended')).toBeLessThan(
-    lines.findIndex(({ event }) => event === 'daemon.started'),
-  );
+  const events = eventsOf(second);
+  expect(events.get('standby.began')).toMatchObject({ code: 'directory.locked' });
+  const number = expect.any(Number) as number;
+  expect(events.get('standby.ended')).toMatchObject({ waitedMs: number, takeoverMs: number });
+  const names = [...events.keys()];
+  expect(names).not.toContain('settings.restart_needed');
+  expect(names.indexOf('standby.ended')).toBeLessThan(names.indexOf('daemon.started'));
 });

@@ -3,18 +3,11 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { saying } from '../../../support/in-process.ts';
-import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-interface Listed {
-  readonly target: string;
-  readonly storedBytes: number;
-  readonly sizeBytes: number;
-  readonly leftAtMs: number;
-}
-
 /** A mirror of two repositories with two replaced states each. */
-async function withHistory(): Promise<MirrorCommands & { readonly listed: () => Promise<Listed[]> }> {
+async function withHistory() {
   const commands = await startCommands();
   const { service, run } = commands;
   for (const name of ['A', 'B']) service.addRepository(name, { 'plan.xlsx': 'first', 'same.xlsx': 'same' });
@@ -24,8 +17,10 @@ async function withHistory(): Promise<MirrorCommands & { readonly listed: () => 
       service.write(repository, 'main', 'plan.xlsx', text);
       await run('sync');
     }
-  const listed = async (): Promise<Listed[]> =>
-    JSON.parse((await run('history', 'list', '--json')).stdout) as Listed[];
+  const listed = async () => {
+    const { stdout } = await run('history', 'list', '--json');
+    return JSON.parse(stdout) as { target: string; storedBytes: number; leftAtMs: number }[];
+  };
   return { ...commands, listed };
 }
 
