@@ -45,6 +45,7 @@ describe('a mirror is not ready', () => {
     ['never verified', { state: 'pending', verifiedAtMs: null, isStale: true }, 'never-verified'],
     ['stale', { state: 'stale', isStale: true }, 'stale'],
     ['held for so long that it is stale', { state: 'held', isStale: true }, 'stale'],
+    ['failing for so long that it is stale', { state: 'failing', isStale: true }, 'stale'],
     ['failing, although it was verified lately', { state: 'failing' }, 'failing'],
     ['in quarantine', { state: 'quarantined' }, 'quarantined'],
     ['held', { state: 'held' }, 'held'],
