@@ -108,6 +108,11 @@ describe('the registry', () => {
 });
 
 describe('contents', () => {
+  it('can only be read', async () => {
+    const { status, headers } = await fetch(`${baseUrl}/repos/x/contents`, { method: 'DELETE' });
+    expect([status, headers.get('allow')]).toEqual([405, 'GET, HEAD']);
+  });
+
   it('are the committed bytes, for any attributes', async () => {
     const files = {
       '.gitattributes': [
