@@ -326,17 +326,23 @@ describe.skipIf(process.platform !== 'linux')('git programs', () => {
 });
 
 describe('the list of workbooks', () => {
-  it('has a row for each workbook, with its version', async () => {
+  it('has a row for each workbook on each branch, in order, with its version', async () => {
     const { ids } = await create('Accounting', [
       plan('main', [write('Ä b/x.xlsx', '1'), write('y.ODS', '1'), write('z.txt', '1')]),
       plan('main', [write('Ä b/x.xlsx', '2')], {
         at: new Date('2026-01-03T00:00:00Z'),
         message: 'second\n\nbody',
       }),
+      plan('feature/q3', [write('y.ODS', '2')], { from: 'refs/heads/main' }),
     ]);
     const list = await rows();
-    expect(list.map(({ id }) => id)).toEqual(['Accounting/y.ODS', 'Accounting/Ä b/x.xlsx']);
-    expect(list[1]).toEqual({
+    expect(list.map(({ id, version }) => `${id} ${version.branch}`)).toEqual([
+      'Accounting/y.ODS feature/q3',
+      'Accounting/y.ODS main',
+      'Accounting/Ä b/x.xlsx feature/q3',
+      'Accounting/Ä b/x.xlsx main',
+    ]);
+    expect(list[3]).toEqual({
       type: 'workbook',
       id: 'Accounting/Ä b/x.xlsx',
       name: '/Ä b/x.xlsx',
