@@ -13,6 +13,7 @@ describe('the reach of locks on a mount', () => {
     ['tmpfs', 'rw', 'local', null],
     ['nfs4', 'rw,vers=4.2,local_lock=none', 'shared', null],
     ['nfs', 'rw,vers=3,local_lock=none', 'shared', null],
+    ['nfs', 'rw,vers=3,local_lock=posix', 'shared', null],
     ['nfs', 'rw,vers=3,nolock,local_lock=all', 'not-shared', 'nolock'],
     ['nfs', 'rw,vers=3,local_lock=flock', 'not-shared', 'local_lock=flock'],
     ['nfs', 'rw,vers=3,local_lock=all', 'not-shared', 'local_lock=all'],

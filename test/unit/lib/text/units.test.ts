@@ -76,6 +76,7 @@ describe('sizes', () => {
     ['500MB', 500_000_000],
     ['2 GiB', 2_147_483_648],
     ['1.5KiB', 1536],
+    ['3T', 3_000_000_000_000],
     ['1PiB', 2 ** 50],
   ])('reads %j', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);

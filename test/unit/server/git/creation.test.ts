@@ -39,6 +39,7 @@ describe('the address of an external repository', () => {
     'https://host/a plan.git',
     'https://plan.git',
     'https://host/../plan.git',
+    'https://host/./plan.git',
     'https://host/a/%2E./plan.git',
     'https://host/a/plan.git?x=.git',
     'https://host/a/plan.git#.git',
