@@ -101,6 +101,7 @@ describe('a command with --json that fails', () => {
 
   it.each([
     [['why', '--json']],
+    [['approve', '--json']],
     [['lease', 'release', '--json']],
     [['lease', 'acquire', '--json', '--for', '1m', '--', 'true', '--json']],
     [['keys', 'create', '--kind', 'none', '--json']],
