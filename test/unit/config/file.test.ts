@@ -92,6 +92,7 @@ describe('problems', () => {
     ['directory: "x', '/c/f.yaml:1: not valid YAML: a quote'],
     ['directory: a\n---\ndirectory: b', 'not valid YAML: multiple docs'],
     ['directory: a\n  apiKey:s3cret', 'directory (/c/f.yaml:1): expected a value on one line'],
+    ['targets:\n  - a/b\n   c', 'targets (/c/f.yaml:1): expected a value on one line'],
   ])('%j', (text, expected) => {
     expect(read(text).lines.join('\n')).toContain(expected);
   });

@@ -78,6 +78,7 @@ describe('parseShard', () => {
     ['1/0', 'a count from 1 to 1024'],
     ['1/1025', 'a count from 1 to 1024'],
     ['2', 'expected INDEX/COUNT'],
+    ['2/5/7', 'expected INDEX/COUNT'],
     ['1.5/5', 'expected INDEX/COUNT'],
     ['Auto/5', 'expected INDEX/COUNT'],
     ['auto/5', 'they are "" and "mirror"'],
