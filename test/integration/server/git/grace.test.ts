@@ -1,4 +1,3 @@
-import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest';
@@ -20,7 +19,7 @@ async function* input(broken: Promise<void>): AsyncIterable<Uint8Array> {
 beforeEach(async () => {
   git = new Git();
   onTestFinished(() => git.stop());
-  gitDirectory = join(await mkdtemp(join(await temporaryFolder(), 'x-')), 'a.git');
+  gitDirectory = join(await temporaryFolder(), 'a.git');
   await initialise(git, gitDirectory);
 });
 

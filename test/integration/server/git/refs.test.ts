@@ -1,15 +1,13 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 it.each(['zeta\u3000', 'zeta\u00A0', 'zeta\uFEFF'])('a branch %j is not the same as zeta', async (name) => {
-  const folder = await mkdtemp(join(tmpdir(), 'refs-'));
+  const folder = await temporaryFolder();
   const git = (...args: string[]): string =>
     execFileSync('git', ['-C', folder, '-c', 'user.name=n', '-c', 'user.email=e', ...args], {
       encoding: 'utf8',
