@@ -1,5 +1,6 @@
 import { mkdtempSync } from 'node:fs';
 import { join, relative } from 'node:path';
+import { inspect } from 'node:util';
 
 import type { TestCase, TestModule, TestSpecification, Vitest } from 'vitest/node';
 import { createVitest } from 'vitest/node';
@@ -135,7 +136,7 @@ export class Stage {
       config.env = { ...config.env, MUTATION: '', MUTATION_ROOT: this.#copy, ...env };
     const { unhandledErrors } = await this.#vitest.runTestSpecifications(files);
     if (this.#failures.length === 0 && unhandledErrors.length > 0)
-      this.#failures.push(`no test, but ${String(unhandledErrors[0]).split('\n')[0]}`);
+      this.#failures.push(`no test, but ${inspect(unhandledErrors[0]).split('\n')[0]}`);
   }
 
   #fail(test: TestCase | TestModule, message = ''): void {
