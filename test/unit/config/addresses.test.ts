@@ -20,6 +20,7 @@ describe('the address of the service', () => {
     'h/api',
     'ftp://h/api',
     'https:h',
+    'https:/h/api',
     'https://',
     ' https://h',
     'https://h/a b',

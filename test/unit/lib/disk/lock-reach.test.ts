@@ -31,6 +31,7 @@ describe('the reach of locks on a mount', () => {
     ['fuse.glusterfs', 'rw,user_id=0', 'shared', null],
     ['fuse.sshfs', 'rw,user_id=0', 'not-shared', null],
     ['9p', 'rw,trans=virtio', 'not-shared', null],
+    ['virtiofs', 'rw', 'not-shared', null],
     ['pvfs2', 'rw,local_lock', 'not-shared', null],
     ['fuse', 'rw', 'unknown', null],
   ])('%s with %s: %s', (fileSystem, options, reach, option) => {

@@ -26,7 +26,7 @@ describe('durations', () => {
     expect(() => parseDuration(text)).toThrow(/say the unit/);
   });
 
-  it.each(['', '-5s', '5M', '1e3s', '1,5h', '.5h', '1h  30m', '1h30', '٥s', `${'9'.repeat(100)}s`])(
+  it.each(['', '-5s', '5M', '1e3s', '1,5h', '.5h', '5.h', '1h  30m', '1h30', '٥s', `${'9'.repeat(100)}s`])(
     'refuses %j',
     (text) => {
       expect(() => parseDuration(text)).toThrow(MirrorError);
@@ -82,7 +82,7 @@ describe('sizes', () => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['', 'k', '-1k', '1 zb', '1e3', '1,5k', '1  k', '1.5', '9000 PiB'])('refuses %j', (text) => {
+  it.each(['', 'k', '-1k', '1 zb', '1e3', '1,5k', '1  k', '1.k', '1.5', '9000 PiB'])('refuses %j', (text) => {
     expect(() => parseSize(text)).toThrow(MirrorError);
   });
 
