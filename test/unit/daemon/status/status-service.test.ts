@@ -1,6 +1,6 @@
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { describe, expect, it } from 'vitest';
-import { createStatusService, roomOn } from '../../../../src/daemon/status/status-service.ts';
+import { createStatusService, isReady, roomOn } from '../../../../src/daemon/status/status-service.ts';
 import type { Mirror } from '../../../../src/app/open-mirror.ts';
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
@@ -46,8 +46,17 @@ function boardOn(parts: { disk: boolean; state: boolean }) {
 }
 
 describe('the status', () => {
-  it('calls a mirror ready if it was read after the end of a pass', async () => {
-    expect((await boardOn({ disk: true, state: true }).report()).readiness.isReady).toBe(true);
+  it('calls a mirror ready if it was read after the end of a pass, and then is not busy', async () => {
+    const status = boardOn({ disk: true, state: true });
+    expect((await status.report()).readiness.isReady).toBe(true);
+    expect(status.isBusy()).toBe(false);
+  });
+
+  it('keeps warnings and errors as notices, and no other events', async () => {
+    const status = boardOn({ disk: true, state: true });
+    status.sink({ name: 'listing.problem', problem: 'odd' });
+    const notice = { level: 'warn', event: 'listing.problem' };
+    expect((await status.report()).notices).toEqual([expect.objectContaining(notice)]);
   });
 
   it('fails rather than use old data when the disk is unreadable, and recovers', async () => {
@@ -71,11 +80,12 @@ describe('the status', () => {
     expect(await status.report()).not.toBe(first);
   });
 
-  it('does not call a mirror ready while its records cannot be read', async () => {
+  it('does not call a mirror ready while its records cannot be read, but a pass that just verified it', async () => {
     const parts = { disk: true, state: false };
     const status = boardOn(parts);
-    const { isReady, isListed, stateProblem } = (await status.report()).readiness;
-    expect([isReady, isListed]).toEqual([false, true]);
+    const { stateProblem, ...readiness } = (await status.report()).readiness;
+    expect(readiness).toMatchObject({ isReady: false, isListed: true });
+    expect(await isReady(status)).toBe(true);
     expect(stateProblem).toContain('EIO at ');
     expect(stateProblem).not.toContain('key-of-the-test');
     parts.state = true;
