@@ -26,11 +26,12 @@ describe('findings of config check', () => {
   });
 
   it('judge room by its share, and know file systems without a fixed number of inodes', () => {
-    const verdicts = (freeBytes: number, totalInodes: number) =>
-      roomFindings({ freeBytes, totalBytes: 1000, freeInodes: 0, totalInodes }).map(({ verdict }) => verdict);
+    const verdicts = (freeBytes: number, totalInodes: number, freeInodes = 0) =>
+      roomFindings({ freeBytes, totalBytes: 1000, freeInodes, totalInodes }).map(({ verdict }) => verdict);
     expect(verdicts(500, 0)).toEqual(['ok', 'ok']);
     expect(verdicts(50, 0)).toEqual(['warning', 'ok']);
     expect(verdicts(5, 10)).toEqual(['error', 'error']);
+    expect(verdicts(500, 100, 5)).toEqual(['ok', 'warning']);
   });
 
   it('show below each what there is to do', () => {

@@ -90,9 +90,9 @@ describe('notifications of events', () => {
   it('include a publish only if a file changed', () => {
     const troubles = new Map<string, string>();
     expect(notificationsOfEvent(troubles, pulled as MirrorEvent)).toEqual([]);
-    const changed = { ...pulled, added: 2 } as MirrorEvent;
+    const changed = { ...pulled, added: 2, removed: 2 } as MirrorEvent;
     expect(notificationsOfEvent(troubles, changed)).toMatchObject([
-      { type: 'target.published', fields: { target: 'A/main', added: 2 } },
+      { type: 'target.published', fields: { target: 'A/main', added: 2, removed: 2 } },
     ]);
   });
 
