@@ -129,8 +129,10 @@ describe('diff --upstream', () => {
     const repositories = ['A', 'B', 'C', 'D'].map((name) => service.addRepository(name, FILES));
     await mirror.pass();
     await other.pass();
-    for (const each of repositories) service.write(each, 'main', 'a.xlsx', 'one more');
     const settings = settingsFor(service, mirror, { SHARD: '1/2' });
+    for (const name of ['A', 'B', 'C', 'D'])
+      expect(await diffUpstream(settings, `${name}/main`)).toMatchObject({ by: 'lists' });
+    for (const each of repositories) service.write(each, 'main', 'a.xlsx', 'one more');
     for (const name of ['A', 'B', 'C', 'D'])
       expect(lines(await diffUpstream(settings, `${name}/main`))).toEqual(['changed a.xlsx']);
     await other.stop();

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { type Explanation, why } from '../../../../src/cli/read/explanation.ts';
 import { describeExplanation } from '../../../../src/cli/read/why.ts';
+import { runHere } from '../../../support/in-process.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 async function mirrored() {
@@ -119,4 +120,17 @@ describe('why of an unmirrored target', () => {
     expect(none).toMatchObject({ code: 'target.unknown' });
     expect((none as { hint: string }).hint).toContain('Nothing is mirrored there yet');
   });
+});
+
+it('why tells the time of the next pass only if a schedule is given', async () => {
+  const { mirror } = await mirrored();
+  const nextOf = async (settings: Readonly<Record<string, string>>): Promise<unknown> => {
+    const { stdout } = await runHere(['why', 'A/main', '--json'], {
+      DIRECTORY: mirror.directory,
+      ...settings,
+    });
+    return (JSON.parse(stdout) as Explanation).nextPassAtMs;
+  };
+  expect(await nextOf({})).toBeNull();
+  expect(await nextOf({ SCHEDULE: '0 0 * * *' })).toBeGreaterThan(0);
 });
