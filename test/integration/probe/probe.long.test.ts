@@ -1,6 +1,6 @@
 import { createServer } from 'node:http';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { Asker } from '../../../src/probe/connection.ts';
 import { escaped } from '../../../src/lib/text/terminal-text.ts';
@@ -50,16 +50,22 @@ function answerTo(report: ProbeReport, id: string): string {
 }
 
 describe('a request of a probe', () => {
-  it('ends if the response never ends', async () => {
+  it('ends if the response never ends, is counted from 1, and waited only as long as the clock says', async () => {
+    vi.spyOn(performance, 'now').mockReturnValue(5000);
+    onTestFinished(() => void vi.restoreAllMocks());
     const server = createServer((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), 20);
       response.once('close', () => clearInterval(drip));
     });
-    const asker = new Asker({ ...optionsFor(`http://${await listen(server)}/api`), timeoutMs: 200 });
+    const onProgress = vi.fn<ProbeOptions['onProgress']>();
+    const options = optionsFor(`http://${await listen(server)}/api`);
+    const asker = new Asker({ ...options, timeoutMs: 200, onProgress });
     onTestFinished(() => asker.close());
     const answer = await asker.ask({ target: '/repos', maxBytes: 1000, credential: null });
-    expect(answer).toMatchObject({ status: 0, isWhole: false, failure: { code: 'service.timeout' } });
+    const failure = { code: 'service.timeout' };
+    expect(answer).toMatchObject({ status: 0, isWhole: false, waitMs: 0, failure });
+    expect(onProgress.mock.calls).toEqual([['', 1]]);
   });
 });
 
@@ -112,6 +118,21 @@ describe('a probe', () => {
       'strong tags',
       { etag: 'strong', conditional: true },
       { 'contents.conditional': 'a strong tag, status 304 while it fits' },
+    ],
+    [
+      'a filter that takes every row',
+      { listedAs: () => ({ status: { processing: 0, failure: 1 } }) },
+      { 'workbooks.failure': '10 of 10 rows' },
+    ],
+    [
+      'one weak tag for changing bytes',
+      {
+        headers: { etag: 'W/"x"' },
+        beforeDownload: ({ branches }) => {
+          for (const { files } of branches.values()) files.set('now', Buffer.from(`${Math.random()}`));
+        },
+      },
+      { 'contents.conditional': 'a weak tag, status 200 while it fits' },
     ],
   ])('sees %s', async (_name, knobs, answers) => {
     const report = await probed(await startFake(knobs));
