@@ -35,6 +35,8 @@ describe('ranges', () => {
   it.each([
     ['bytes=0-4', { first: 0, last: 4 }],
     ['BYTES=5-', { first: 5, last: 99 }],
+    ['bytes=5-5', { first: 5, last: 5 }],
+    ['bytes=90-100', { first: 90, last: 99 }],
     ['bytes=-10', { first: 90, last: 99 }],
   ])('%s is a part', (range, part) => {
     expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part);
