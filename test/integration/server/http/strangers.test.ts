@@ -76,6 +76,8 @@ describe('a client without a key', () => {
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
     socket.resume().write('"name"');
     expect(socket.closed).toBe(false);
+    // Silence would end the connection as well, but later.
+    expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(30_000);
     await closed;
   });
