@@ -155,6 +155,8 @@ describe('a proxy', () => {
     const dead = await deadAddress();
     const variable = `${scheme.toUpperCase()}_PROXY`;
     vi.stubEnv(variable, `http://user:${PASSWORD}@${dead}`);
+    // The port of the other scheme is no exception.
+    vi.stubEnv('NO_PROXY', `workbooks.test:${scheme === 'https' ? 80 : 443}`);
     const error = await failure(`${scheme}://workbooks.test`);
     expect(error.message).toBe(
       `The proxy http://${dead} (${variable}) does not answer: connect ECONNREFUSED ${dead.replace('localhost', '127.0.0.1')} (ECONNREFUSED).`,
