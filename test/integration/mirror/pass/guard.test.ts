@@ -1,5 +1,5 @@
 import { readApprovals } from '../../../../src/mirror/store/documents.ts';
-import { readdir } from 'node:fs/promises';
+import { cp, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -59,9 +59,17 @@ describe('a pass with too many deleted targets', () => {
 
     expect(await approveIn(mirror, ['C/main'])).toEqual([]);
     expect(await approveIn(mirror, ['A/main'])).toEqual(['A/main']);
+    const { approvals, history } = layoutOf(mirror.directory);
+    const copy = await temporaryFolder();
+    await cp(approvals, copy, { recursive: true });
+    await writeFile(join(history, 'A'), 'in the way');
+    expect((await mirror.pass()).results.map(({ outcome }) => outcome.kind)).toContain('failed');
+    await rm(join(history, 'A'));
     for (let pass = 0; pass < 2; pass += 1) expect((await mirror.pass()).exitCode).toBe(1);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
     await approveIn(mirror, null);
+    // An approval without its target is over, too.
+    await cp(copy, approvals, { recursive: true });
     expect((await mirror.pass()).exitCode).toBe(0);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
     await mirror.expectExact();

@@ -98,7 +98,8 @@ it('a duplicate that a lease keeps from leaving does not change the record of th
     });
   }
   await takeLease(mirror);
-  const { results } = await mirror.pass();
+  const { results, summary } = await mirror.pass();
+  expect(summary).toMatchObject({ held: 1, leased: 1 });
   expect(results.map(({ action }) => `${action.path} ${action.reason}`).sort()).toEqual([
     'Old/main lease',
     'Plan/main unchanged',
