@@ -63,7 +63,7 @@ describe('a command next to a daemon, without keys', () => {
     expect(await on('verify', '--repair')).toMatchObject({
       exitCode: 0,
       stdout: expect.stringMatching(
-        /^Before the repair:\nA\/main differs [^]*\n1 target pulled: A\/main\n$/,
+        /^Before the repair:\nA\/main differs [^]* not as published\.\n1 target pulled: A\/main\n$/,
       ) as unknown,
     });
     expect((await on('verify')).exitCode).toBe(0);

@@ -1,3 +1,5 @@
+import { mkdir } from 'node:fs/promises';
+
 import { expect, it } from 'vitest';
 
 import { startEmbedded } from '../support/embedded.ts';
@@ -6,6 +8,7 @@ import { startReceiver } from '../support/listen.ts';
 
 it('config check --online makes all checks, names keys by position, and sends no notification', async () => {
   const embedded = await startEmbedded();
+  await mkdir(embedded.directory);
   const { origin, received } = await startReceiver();
   const good = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'] ?? '';
   const settings = {
@@ -24,6 +27,7 @@ it('config check --online makes all checks, names keys by position, and sends no
     'service.apiKey, key 1 of 2': 'warning',
     'service.apiKey, key 2 of 2': 'ok',
     clock: 'ok',
+    user: 'ok',
     'hooks.webhook': 'ok',
     schedule: 'ok',
     'setting hooks.webhook': 'ok',

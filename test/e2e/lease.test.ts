@@ -73,7 +73,7 @@ describe('lease acquire with a command', () => {
     await held.prints(/ready/);
     held.child.kill('SIGKILL');
     await held.ended;
-    expect((await here('lease', 'list')).stdout).toContain('sh of ');
+    expect((await here('lease', 'list')).stdout).toMatch(/Z {2}\d+ min {2}sh of /);
     expect((await here('lease', 'release', '--all')).exitCode).toBe(0);
     expect((await here('lease', 'list')).stdout).toBe('No lease is in force.\n');
   });
