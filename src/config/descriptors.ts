@@ -69,12 +69,8 @@ export function setValue(settings: object, name: string, value: unknown): void {
 
 /** The value of a setting in a settings object, by its dotted name; undefined if nothing is set. */
 export function settingValue(settings: object, name: string): unknown {
-  return name
-    .split('.')
-    .reduce<unknown>(
-      (value, part) => (typeof value === 'object' && value !== null ? Reflect.get(value, part) : undefined),
-      settings,
-    );
+  const [section, key] = partsOf(name);
+  return Reflect.get(section === '' ? settings : { ...Reflect.get(settings, section) }, key);
 }
 
 /** A setting; beside a secret, also the setting with the path of a file that holds it. */
