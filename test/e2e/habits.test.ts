@@ -28,6 +28,8 @@ describe('the verbosity of a command', () => {
   });
 
   it('sets the log level of run', async () => {
+    const shown = await runHere(['config', 'show', '-v', '--json']);
+    expect(JSON.parse(shown.stdout)).toMatchObject({ 'log.level': { value: 'debug' } });
     const { settings } = await startEmbedded();
     const talkative = start(['run', '-v', '--log-format', 'json'], settings);
     await talkative.prints(/"event":"pass.planned"/);
