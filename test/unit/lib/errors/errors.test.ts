@@ -1,6 +1,15 @@
 import { describe, expect, it } from 'vitest';
 
+import { diskError } from '../../../../src/lib/errors/disk-errors.ts';
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../../../src/lib/errors/errors.ts';
+
+it.each([
+  ['open', 'disk.unstorable'],
+  ['write', 'disk.failed'],
+])('an unusual name is to blame for EINVAL only if the call stores it: %s', (syscall, code) => {
+  const error = Object.assign(new Error('EINVAL'), { code: 'EINVAL', syscall, path: '/m/a:b.xlsx' });
+  expect(diskError(error, 'writing a file')).toMatchObject({ code });
+});
 
 describe('errors', () => {
   it('of the program stay as they are', () => {

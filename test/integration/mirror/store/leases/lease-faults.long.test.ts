@@ -47,6 +47,15 @@ afterEach(() => {
   faults.sync = null;
 });
 
+it('a lease that the user may not write is refused, with the permissions that it takes', async () => {
+  const { mirror } = await startPair();
+  faults.open = [/\/leases\//, 'EACCES'];
+  await expect(takeLease(mirror)).rejects.toMatchObject({
+    code: 'directory.unusable',
+    message: 'This user cannot take or end leases: EACCES: a fault of the test.',
+  });
+});
+
 describe('a lease that cannot be read', () => {
   it.each(['EIO', 'EACCES'])('for %s may hold: nothing is published', async (code) => {
     const { service, mirror, repository: plan } = await startMirrored('Plan', { 'a.xlsx': '1' });
