@@ -78,6 +78,8 @@ it.each([10, 2_000_000])('a file of %i bytes replaces nothing', async (sizeBytes
 describe('a large file', () => {
   it.each(['ENOSPC', 'EIO', 'EDQUOT'])('fails by %s', async (code) => {
     calls.write = () => {
+      // Another try would succeed.
+      calls.write = null;
       throw failure(code);
     };
     await expect(made(2_000_000)).rejects.toMatchObject({ code });
