@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { createNotifier } from '../../../../src/daemon/supervision/notify.ts';
+import { datagramTo } from '../../../../src/lib/native/datagram.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
 
 /** A notifier in an environment, its messages, and their sockets. */
@@ -74,6 +75,7 @@ describe('the notifier', () => {
       throw new Error('no such library');
     });
     const deaf = createNotifier({ NOTIFY_SOCKET: '/nobody/listens/here' });
+    expect(() => datagramTo('/nobody/listens/here')('READY=1')).toThrow('ENOENT: sendto');
     expect(() => {
       for (const { ready, status, watchdog } of [unopened, deaf]) {
         ready();
