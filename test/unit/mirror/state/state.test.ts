@@ -226,6 +226,21 @@ describe('the state cache', () => {
     expect(await state.saveRecords(RECORDS)).toBe(false);
   });
 
+  it('exchanges reports of shares in a common store alone', async () => {
+    const listener = { onFailed: vi.fn(), onRecovered: () => {} };
+    const times = { writtenAtMs: 1, maxStalenessMs: 1, oldestVerifiedAtMs: null };
+    const share = { directoryId: 'd', index: 1, count: 2, host: 'h', ...times, targets: 1, notWell: 0 };
+    for (const [reports, found] of [
+      ['shares', [{ ...share, failure: null }]],
+      [null, []],
+    ] as const) {
+      const state = new State(openInMemory(), listener, 'd', reports);
+      expect(await state.saveShare({ ...share, failure: null })).toBe(true);
+      expect(await state.shares()).toEqual(found);
+    }
+    expect(listener.onFailed).not.toHaveBeenCalled();
+  });
+
   it('reports once that its store fails, and once more that it answers again', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
     onTestFinished(() => {
