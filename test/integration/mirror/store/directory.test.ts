@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -45,13 +45,16 @@ async function rot(file: string): Promise<void> {
 }
 
 it('changed bytes on disk, with unchanged metadata, are found and repaired by the full check', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] });
+  onTestFinished(() => void vi.useRealTimers());
   const { mirror } = await startMirrored();
   const folder = join(mirror.directory, 'mirror/Accounting/main');
   const { ino } = await lstat(join(folder, 'same.xlsx'));
   await rot(join(folder, 'notes.txt'));
   await mirror.exactPass({ aheadMs: DAY_MS });
   expect((await lstat(join(folder, 'same.xlsx'))).ino).toBe(ino);
-  expect(mirror.eventsOf('target.pulled').at(-1)?.target).toMatch(/main$/);
+  const pulled = { target: expect.stringMatching(/main$/) as string, durationMs: 0 };
+  expect(mirror.eventsOf('target.pulled').at(-1)).toMatchObject(pulled);
   expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
 });
 
