@@ -299,11 +299,14 @@ function concat(...parts: readonly (string | Buffer)[]): Buffer {
 }
 
 const plain = buildZip([GOOD, entryNamed('b', { data: TEXT, method: 8 })]);
+/** The length of the extra data of the second header. */
+const FAR = Buffer.alloc(2, 0xff);
 const whole: readonly (readonly [string, Buffer, string])[] = [
   ['one byte missing at the end', plain.subarray(0, -1), 'end record'],
   ['half of it missing', plain.subarray(0, plain.length / 2), 'end record'],
   ['the start missing', plain.subarray(10), 'directory'],
   ['the middle missing', concat(plain.subarray(0, 40), plain.subarray(60)), 'directory'],
+  ['a header that goes beyond the end', concat(plain.subarray(0, 68), FAR, plain.subarray(70)), '"b"'],
   ['something behind it', concat(plain, 'trailing'), 'behind'],
   ['zeros behind it', concat(plain, Buffer.alloc(512)), 'behind'],
   ['much behind it', concat(plain, Buffer.alloc(200_000)), 'end record'],
