@@ -5,7 +5,7 @@ import type { Worker } from 'node:worker_threads';
 
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 
-import { doInThread } from '../../../../src/mirror/file-work/pool.ts';
+import { BULK_THREADS, doInThread, leastBusyThread } from '../../../../src/mirror/file-work/pool.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 let tree: string;
@@ -57,4 +57,14 @@ it('idle threads take the next task, or end after a while, and new ones start fo
   await ended;
   expect(await walked()).toEqual(['plan.xlsx']);
   expect(started).toHaveLength(2);
+});
+
+it('a task goes to the thread with the fewest tasks', async () => {
+  const tasks: Promise<unknown>[] = [];
+  for (let load = BULK_THREADS; load > 0; load -= 1) {
+    const thread = leastBusyThread();
+    for (let count = 0; count < load; count += 1) tasks.push(thread.run('walk', tree));
+    if (load === 1) expect(leastBusyThread()).toBe(thread);
+  }
+  await Promise.all(tasks);
 });
