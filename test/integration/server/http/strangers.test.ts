@@ -76,7 +76,7 @@ describe('a client without a key', () => {
     expect(answer.toString()).toMatch(/^HTTP\/1\.1 401 /);
     socket.resume().write('"name"');
     expect(socket.closed).toBe(false);
-    // Silence would end the connection as well, but later.
+    // Node ends a silent connection after an answer as well: a sender puts that off.
     expect(vi.getTimerCount()).toBe(1);
     await vi.advanceTimersByTimeAsync(30_000);
     await closed;
