@@ -7,7 +7,8 @@ const packageFile = new URL('../package.json', PROGRAM_FOLDER);
 
 /** The version of this package. */
 export function packageVersion(): string {
-  const { version } = JSON.parse(readFileSync(packageFile, 'utf8')) as { readonly version?: unknown };
-  if (typeof version !== 'string') throw new Error('package.json names no version');
-  return version;
+  const content: unknown = JSON.parse(readFileSync(packageFile, 'utf8'));
+  const hasVersion = typeof content === 'object' && content !== null && 'version' in content;
+  if (!hasVersion || typeof content.version !== 'string') throw new Error('package.json names no version');
+  return content.version;
 }
