@@ -7,8 +7,11 @@ import * as fc from 'fast-check';
 export const UNFIT =
   /[\p{Cc}\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0001}-\u{e007f}]|\p{Cs}/u;
 
+const CHARACTERS =
+  '\u0000\b\t\n\r\u007f\u0085\u00ad\u061c\u200b\u200f\u2028\u2029\u202e\u2066\ufeff\ufff9\u{e0041}\udc00\ud800';
+
 const HARMFUL = [
-  ...'\u0000\b\t\n\r\u007f\u0085\u00ad\u061c\u200b\u200f\u2028\u2029\u202e\u2066\ufeff\ufff9\u{e0041}\udc00\ud800',
+  ...Array.from(CHARACTERS),
   '\u001b[2J',
   '\u001b]0;title\u0007',
   '\u009b2J',
