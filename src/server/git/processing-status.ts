@@ -69,11 +69,14 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       looked = rows;
       const listed = new Set(rows.map(({ contentKey }) => contentKey));
       findings = new Map([...findings].filter(([contentKey]) => listed.has(contentKey)));
-      pending = rows.filter(({ contentKey = '' }) => (findings.get(contentKey) ?? 'unread') === 'unread');
+      pending = rows.filter(
+        ({ contentKey }) => contentKey !== undefined && (findings.get(contentKey) ?? 'unread') === 'unread',
+      );
       pending.sort((left, right) => (timeOf(left) < timeOf(right) ? -1 : 1));
       void check();
     },
-    of: ({ contentKey = '' }: WorkbookRow): ProcessingStatus => {
+    of: ({ contentKey }: WorkbookRow): ProcessingStatus => {
+      if (contentKey === undefined) return SUCCESS;
       const finding = findings.get(contentKey);
       if (finding === undefined) return PROCESSING;
       return finding === 'workbook' ? SUCCESS : FAILURE;
