@@ -188,7 +188,7 @@ export class FakeService {
   /** Grows with every change; part of the versions in the list. */
   sequence = 0;
   private readonly server: Server;
-  readonly #archives = new Map<string, Promise<Buffer>>();
+  readonly #archives = new Map<string, { readonly sizeBytes: number; readonly zip: Promise<Buffer> }>();
   readonly #sockets = new Set<Socket>();
   readonly #pages = new Map<string, Reply>();
 
@@ -523,11 +523,17 @@ export class FakeService {
   private archiveOf(files: ReadonlyMap<string, Buffer>, digest: string): Promise<Buffer> {
     const { leadingFolder, compression, folderEntries, zip64, dataDescriptors } = this.knobs;
     const key = [digest, leadingFolder, compression, folderEntries, zip64, dataDescriptors].join(' ');
-    const archive = this.#archives.get(key) ?? zipOf(files, this.knobs);
+    const sizeBytes = [...files.values()].reduce((sum, { length }) => sum + length, 0);
+    const archive = this.#archives.get(key) ?? { sizeBytes, zip: zipOf(files, this.knobs) };
     this.#archives.delete(key);
     this.#archives.set(key, archive);
-    for (const oldest of [...this.#archives.keys()].slice(0, -MOST_ARCHIVES)) this.#archives.delete(oldest);
-    return archive;
+    let keptBytes = 0;
+    for (const [index, [each, kept]] of [...this.#archives].toReversed().entries()) {
+      keptBytes += kept.sizeBytes;
+      if (index === MOST_ARCHIVES || (index > 0 && keptBytes > MOST_ARCHIVE_BYTES))
+        this.#archives.delete(each);
+    }
+    return archive.zip;
   }
 
   private absent(): Reply {
@@ -800,7 +806,9 @@ function faulty(reply: Reply, fault: ReplyFault): Reply {
   }
 }
 
+/** The limits of the kept archives; the latest one stays in any case. */
 const MOST_ARCHIVES = 16;
+const MOST_ARCHIVE_BYTES = 512 * 1024 ** 2;
 
 /** A zip archive like those of a service. */
 export async function zipOf(
