@@ -81,7 +81,13 @@ async function serve(): Promise<void> {
     const repository = (repositories[at] ??= service.addRepository(fullNameOf(of, at)));
     service.write(repository, 'main', file.path, contentOf(of, at, file, version));
   };
-  const done = (order: Order): string => {
+  /** Makes the archive of a repository, which the first contender would wait for. */
+  const prepare = async ({ id }: FakeRepository): Promise<void> => {
+    const headers = { 'x-api-key': service.apiKey };
+    const answer = await fetch(`${service.baseUrl}/repos/${id}/contents?branch=main`, { headers });
+    for await (const _ of answer.body ?? []);
+  };
+  const done = async (order: Order): Promise<string> => {
     if (order.kind === 'open') {
       ({ data } = order);
       service.knobs.compression = data.isCompressible ? 'deflated' : 'stored';
@@ -92,6 +98,8 @@ async function serve(): Promise<void> {
     if (order.kind === 'change' && data !== null) {
       const paths = new Set(order.paths);
       for (const file of filesOf(data)) if (paths.has(file.path)) write(data, order.at, file);
+      const repository = repositories[order.at];
+      if (repository !== undefined) await prepare(repository);
     }
     if (order.kind === 'set') {
       if (order.digests !== undefined) service.knobs.digests = order.digests;
@@ -99,7 +107,7 @@ async function serve(): Promise<void> {
     }
     return String(service.sentBytes);
   };
-  process.on('message', (order: Order) => process.send?.(done(order)));
+  process.on('message', (order: Order) => void done(order).then((text) => process.send?.(text)));
   process.on('disconnect', () => process.exit());
   process.send?.('ready');
 }
