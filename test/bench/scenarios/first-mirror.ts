@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 
+import { counted } from '../../../src/lib/text/humanize.ts';
 import { type Bench, empty, listFiles } from '../bench.ts';
 import { dataSet, type DataSet } from '../data.ts';
 import { compare, type Contender, ContenderError, measure, type Sample, type Tool } from '../measure.ts';
@@ -80,7 +81,7 @@ async function mirrorOf(bench: Bench, data: DataSet): Promise<Table> {
     }),
   ]);
   return {
-    title: `First mirror of ${data.name}: ${count} files of ${sizeText(sizeBytes)} in ${data.repositories} repositories`,
+    title: `First mirror of ${data.name}: ${count} files of ${sizeText(sizeBytes)} in ${counted(data.repositories, 'repository', 'repositories')}`,
     rows,
     notes: [
       'Ours includes its flush (what it reports is safe from a power cut), digests, manifests and checks of every CRC-32.',
