@@ -31,7 +31,7 @@ export async function compileOnce(): Promise<Build> {
   return { main: join(folder, 'dist/main.js'), digest };
 }
 
-/** What the program is built of, and what finds points, tries them and judges what became of them. */
+/** The sources of the program, and of the code that finds points, tries them and judges the results. */
 const SOURCES = [
   'src/**/*.{ts,js}',
   'package-lock.json',

@@ -40,7 +40,7 @@ export const JOURNALED = {
 /** One of {@link JOURNALED}. */
 export type JournaledKind = keyof typeof JOURNALED;
 
-/** What still reaches the disk at a power cut: the journal without data, or nothing. */
+/** The writes that still reach the disk at a power cut: the journal without data, or none. */
 export const CUTS = { 'journal-flushed': 'shutdown -f', 'nothing-flushed': 'shutdown' } as const;
 
 /** One of {@link CUTS}. */

@@ -44,7 +44,7 @@ const SATURATED = 0xffffffff;
 const HUGE = 2n ** 60n;
 
 type Case = readonly [string, readonly ZipEntry[], string, ZipEnd?];
-/** What is odd about an entry, and its fields. */
+/** An oddity of an entry, and its fields. */
 type Odd = readonly [string, Partial<ZipEntry>];
 
 function entryNamed(name: string | Buffer, more: Partial<ZipEntry> = {}): ZipEntry {

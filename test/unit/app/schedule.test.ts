@@ -54,7 +54,7 @@ it.each([
   ['spring, with the day without runs', 'America/New_York', '2026-03-06T00:00:00Z', '*/5 * * * *', 5],
   ['summer', 'Europe/Berlin', '2026-06-02T00:00:00Z', '0 12 * * *', 1440],
 ])(
-  'when the clocks change the longest time between two runs is that of %s: %s, %s, %s',
+  'when the clocks change, the longest time between two runs is that of %s: %s, %s, %s',
   (_when, zone, now, schedule, minutes) => {
     itIs(now);
     expect(longestPeriodMs(schedule, zone)).toBe(minutes * MINUTE_MS);

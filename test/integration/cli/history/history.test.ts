@@ -28,7 +28,7 @@ function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
 
 const DAY_MS = 86_400_000;
 
-/** What a restore is refused with; its code, and its hint. */
+/** The code and the hint with which a restore is refused; the code `restored` if it is not. */
 function refusalOf(
   { diskSettings }: MirrorHarness,
   request: Parameters<typeof restoreHistory>[1],
