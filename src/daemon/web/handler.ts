@@ -1,30 +1,25 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import type { Settings } from '../../config/schema.ts';
 import { hasToken, isForeignFetch, isOwnHost } from '../../lib/http/access.ts';
-import { packableBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
+import { packableBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { splitTarget } from '../../lib/http/request.ts';
-import { refusal, type Route } from './routes.ts';
+import { refusal, type Routes } from './routes.ts';
 import type { EventStreams } from './streams.ts';
 
-/** Rules for accepted clients. Read for every request, as settings change. */
-export interface Access {
-  /** The token of `http.token`; null for none. */
-  readonly token: () => string | null;
-  /** Host names accepted without a token, besides addresses and `localhost`. */
-  readonly allowedHosts: () => readonly string[];
-  /** The token of `http.pollToken`; null if passes cannot be requested. */
-  readonly pollToken: () => string | null;
+/** Everything needed to answer requests. */
+export interface Context {
+  /** The settings in force: accepted tokens and hosts. */
+  readonly http: () => Pick<Settings['http'], 'token' | 'pollToken' | 'allowedHosts'>;
+  /** The host of `http.listen`, which is accepted without a token. */
+  readonly ownHost: () => string;
+  readonly routes: Routes;
+  readonly streams: EventStreams;
   /** Requests a pass; null while this instance makes none. */
   readonly askForPass: (() => void) | null;
-}
-
-/** Everything needed to answer requests. */
-export interface Context extends Access {
-  readonly routes: ReadonlyMap<string, Route>;
-  readonly streams: EventStreams;
-  /** Called with the error and the path of a failed reply. */
-  readonly onFailure: (path: string, error: unknown) => void;
+  /** Called with the error and the path of a failed reply; no path means a failed connection. */
+  readonly onFailure: (path: string | null, error: unknown) => void;
 }
 
 /** The paths of the event stream and of requests for a pass. */
@@ -35,6 +30,9 @@ const POLL_PATH = '/api/poll';
 const READING_TIMEOUT_MS = 30_000;
 
 const ACCEPTED = packableBody('application/json; charset=utf-8', JSON.stringify({ accepted: true }));
+
+/** The headers of all replies; some have their own `cache-control`. */
+const HEADERS = { ...PAGE_HEADERS, 'cache-control': 'no-store' };
 
 /** Answers one request; never rejects. */
 export async function handle(
@@ -59,9 +57,9 @@ export async function handle(
  * Answers a request for a pass, which begins soon: many requests cause one pass. The request's body, such as the event of a
  * webhook, is ignored: the pass finds the changes.
  */
-function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: IncomingMessage): Reply {
-  const token = pollToken();
-  if (token === null) return refusal(404, 'There is nothing here: http.pollToken is not set.');
+function replyToPoll({ http, askForPass }: Context, { method, headers }: IncomingMessage): Reply {
+  const token = http().pollToken?.reveal();
+  if (token === undefined) return refusal(404, 'There is nothing here: http.pollToken is not set.');
   if (method !== 'POST') return refusal(405, 'Only POST is answered here.', { allow: 'POST' });
   // Other sites must not even send a form, which browsers would allow.
   if (isForeignFetch({ ...headers, 'sec-fetch-mode': 'cors' }))
@@ -78,40 +76,16 @@ function replyToPoll({ pollToken, askForPass }: Access, { method, headers }: Inc
 }
 
 async function replyTo(
-  { routes, streams, token: tokenInForce, allowedHosts }: Context,
-  request: IncomingMessage,
+  { http, ownHost, routes, streams }: Context,
+  { method, headers }: IncomingMessage,
   path: string,
 ): Promise<Reply | 'stream'> {
-  const token = tokenInForce();
-  const early = refuseEarly(request, token, allowedHosts);
-  if (early !== null) return early;
-  const route = path === EVENTS_PATH ? 'stream' : routes.get(path);
-  if (route === undefined) return refusal(404, 'There is nothing here.');
-  const isTrusted = token === null || hasToken(request.headers.authorization, token);
-  const isPublic = route !== 'stream' && route.isPublic;
-  if (!isTrusted && !isPublic) {
-    return refusal(
-      401,
-      'This needs the token of http.token, as a bearer token or as the password of any user.',
-      { 'www-authenticate': 'Basic realm="workbook-mirror", charset="UTF-8"' },
-    );
-  }
-  if (route === 'stream' && streams.isFull())
-    return refusal(503, 'Too many event streams are open.', { 'retry-after': '30' });
-  return route === 'stream' ? route : route.reply(isTrusted);
-}
-
-/** Refuses a request for reasons that do not depend on its path. */
-function refuseEarly(
-  { method, headers }: IncomingMessage,
-  token: string | null,
-  allowedHosts: Access['allowedHosts'],
-): Reply | null {
+  const token = http().token?.reveal();
   if (method !== 'GET' && method !== 'HEAD') {
     // The rest of the request is not read.
     return refusal(405, 'Only GET and HEAD are answered.', { allow: 'GET, HEAD', connection: 'close' });
   }
-  if (token === null && !isOwnHost(headers.host, allowedHosts())) {
+  if (token === undefined && !isOwnHost(headers.host, [ownHost(), ...http().allowedHosts])) {
     return refusal(
       421,
       'Without http.token, this is only answered under an IP address, the name localhost, the host of http.listen and the names ' +
@@ -120,7 +94,19 @@ function refuseEarly(
     );
   }
   if (isForeignFetch(headers)) return refusal(403, 'Pages of other sites are not answered.');
-  return null;
+  const route = path === EVENTS_PATH ? null : routes.get(path);
+  if (route === undefined) return refusal(404, 'There is nothing here.');
+  const isTrusted = token === undefined || hasToken(headers.authorization, token);
+  if (!isTrusted && route?.isPublic !== true) {
+    return refusal(
+      401,
+      'This needs the token of http.token, as a bearer token or as the password of any user.',
+      { 'www-authenticate': 'Basic realm="workbook-mirror", charset="UTF-8"' },
+    );
+  }
+  if (route !== null) return route.reply(isTrusted);
+  if (streams.isFull()) return refusal(503, 'Too many event streams are open.', { 'retry-after': '30' });
+  return 'stream';
 }
 
 async function send(
@@ -130,14 +116,12 @@ async function send(
 ): Promise<void> {
   const timer = setTimeout(() => response.destroy(), READING_TIMEOUT_MS).unref();
   response.once('close', () => clearTimeout(timer));
-  const all = { ...PAGE_HEADERS, 'cache-control': 'no-store', ...headers };
-  await sendReply(request, response, { status, headers: all, body });
+  await sendReply(request, response, { status, headers: { ...HEADERS, ...headers }, body });
 }
 
 function openStream(streams: EventStreams, request: IncomingMessage, response: ServerResponse): void {
   response.writeHead(200, {
-    ...PAGE_HEADERS,
-    'cache-control': 'no-store',
+    ...HEADERS,
     'content-type': 'text/event-stream',
     // nginx would delay the messages until its buffer is full.
     'x-accel-buffering': 'no',

@@ -1,34 +1,30 @@
-import { type BufferedBody, packableBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
-import type { PageFiles } from '../../lib/http/page-files.ts';
 import { shareWork, waitAtMost } from '../../lib/concurrency/shared-work.ts';
-import { type DaemonReport, type Liveness, statusJsonSchema } from '../status/status-schema.ts';
+import type { PageFiles } from '../../lib/http/page-files.ts';
+import { type BufferedBody, packableBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-
-/** The data of the replies. */
-export interface Sources {
-  readonly report: () => Promise<DaemonReport>;
-  /** Answers immediately, even while the disk hangs. */
-  readonly liveness: () => Liveness;
-  /** Writes the metrics of the same report as the other replies. */
-  readonly renderMetrics: Metrics['render'];
-}
+import { type DaemonReport, statusJsonSchema } from '../status/status-schema.ts';
+import type { StatusService } from '../status/status-service.ts';
 
 /** The reply of a path. */
-export interface Route {
+interface Route {
   /** Whether it is answered without the token; then it is short, and always answered. */
   readonly isPublic: boolean;
   /** @param mayName whether it may name targets */
   readonly reply: (mayName: boolean) => Promise<Reply> | Reply;
 }
 
+/** The replies of all paths. */
+export type Routes = ReadonlyMap<string, Route>;
+
 /** Timeout of a report, in milliseconds. */
 const LONGEST_WAIT_MS = 10_000;
 
-/** Makes the table of paths. */
+/** Makes the table of paths. @param renderMetrics writes the metrics of the same report as the other replies */
 export function createRoutes(
   page: PageFiles,
-  { report, liveness, renderMetrics }: Sources,
-): ReadonlyMap<string, Route> {
+  { report, liveness }: Pick<StatusService, 'report' | 'liveness'>,
+  renderMetrics: Metrics['render'],
+): Routes {
   const schema = JSON.stringify(statusJsonSchema());
   // Requests at the same time share one content.
   const metrics = shareWork(async () => {
@@ -66,7 +62,7 @@ const STANDBY_METRICS = packableBody(
 );
 
 /** The paths of an instance on standby, which is healthy but not ready. @param reason gives a sentence with the reason for waiting */
-export function standbyRoutes(reason: () => string): ReadonlyMap<string, Route> {
+export function standbyRoutes(reason: () => string): Routes {
   const unavailable: Route = {
     isPublic: false,
     reply: () => refusal(503, `This instance is on standby. ${reason()}`, { 'retry-after': '5' }),
@@ -92,33 +88,26 @@ function found(body: BufferedBody, headers: ReplyHeaders = {}): Reply {
   return { status: 200, headers, body };
 }
 
-/** Most targets that `/readyz` names. */
-const MOST_NAMED = 100;
-
 /** A refusal, with one line for people. */
 export function refusal(status: number, line: string, headers: ReplyHeaders = {}): Reply {
   return { status, headers, body: packableBody('text/plain; charset=utf-8', `${line}\n`) };
 }
 
 /** The reply of `/healthz`: 200 while the daemon makes progress, and nothing else about the mirror. */
-function livenessReply({ isAlive, state, silentMs }: Liveness): Reply {
+function livenessReply({ isAlive, state, silentMs }: DaemonReport['liveness']): Reply {
   return { status: isAlive ? 200 : 503, headers: {}, body: json({ alive: isAlive, state, silentMs }) };
 }
 
-/**
- * The reply of `/readyz`: 200 while the mirror is up to date with the service.
- * @param mayName whether it may name targets
- */
-function readinessReply(
-  { readiness, shard }: Pick<DaemonReport, 'readiness' | 'shard'>,
-  mayName: boolean,
-): Reply {
+/** Most targets that `/readyz` names. */
+const MOST_NAMED = 100;
+
+/** The reply of `/readyz`: 200 while the mirror is up to date with the service. @param mayName whether it may name targets */
+function readinessReply({ readiness, shard }: DaemonReport, mayName: boolean): Reply {
   const { isReady, isListed, selectsNothing, stateProblem, notReady } = readiness;
-  const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => ({
-    target,
-    reason,
-    verifiedAt: verifiedAtMs === null ? null : isoTime(verifiedAtMs),
-  }));
+  const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => {
+    // JSON has null for a time out of range, which a wrong clock or disk may give.
+    return { target, reason, verifiedAt: verifiedAtMs === null ? null : new Date(verifiedAtMs) };
+  });
   const body = json({
     ready: isReady,
     ...(shard === null ? {} : { shard }),
@@ -137,13 +126,7 @@ export function statusBody(report: DaemonReport): BufferedBody {
   return json(report, JSON.stringify(still));
 }
 
-/** Data as JSON. @param mark source of its tag; null for the data */
+/** Data as JSON. @param mark source of its tag; null for no tag */
 function json(value: unknown, mark: string | null = null): BufferedBody {
   return packableBody('application/json; charset=utf-8', JSON.stringify(value), mark);
-}
-
-/** A time from a wrong clock or disk may be out of range. */
-function isoTime(timeMs: number): string | null {
-  const time = new Date(timeMs);
-  return Number.isNaN(time.getTime()) ? null : time.toISOString();
 }

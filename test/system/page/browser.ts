@@ -5,7 +5,10 @@ import { onTestFinished } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import { withCommand } from '../../../src/daemon/status/status-service.ts';
+import { createRoutes } from '../../../src/daemon/web/routes.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
+import { inlineSecret } from '../../../src/config/secret.ts';
+import { loadPage } from '../../../src/lib/http/page-files.ts';
 
 /** Options of opening the page. */
 export interface OpenOptions {
@@ -27,24 +30,27 @@ export async function openPage(
 ) {
   let said = report;
   let asked = 0;
+  const status = {
+    report: () => {
+      asked += 1;
+      const age = Date.now() - madeAtMs;
+      const targets = said.targets.map(withCommand);
+      return Promise.resolve({ ...said, targets, nowMs: said.nowMs + age });
+    },
+    liveness: () => said.liveness,
+  };
+  const files = await loadPage('daemon/page', 'the page');
+  const routes = createRoutes(files, status, () => Promise.resolve({ contentType: 'text/plain', text: '' }));
+  const http = { token: token === undefined ? undefined : inlineSecret(token), allowedHosts: [] };
   const makeServer = (): ReturnType<typeof createWebServer> =>
-    createWebServer({
-      report: () => {
-        asked += 1;
-        const age = Date.now() - madeAtMs;
-        const targets = said.targets.map(withCommand);
-        return Promise.resolve({ ...said, targets, nowMs: said.nowMs + age });
-      },
-      liveness: () => said.liveness,
-      renderMetrics: () => Promise.resolve({ contentType: 'text/plain', text: '' }),
-      token: () => token ?? null,
-      allowedHosts: () => [],
-      pollToken: () => null,
-      askForPass: null,
-      emit: () => {},
-    });
+    createWebServer(
+      () => http,
+      routes,
+      null,
+      () => {},
+    );
   let madeAtMs = Date.now();
-  let server = await makeServer();
+  let server = makeServer();
   const { address, port } = await server.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(() => server.close());
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...contextOptions });
@@ -88,7 +94,7 @@ export async function openPage(
     stop: () => server.close(),
     /** Starts it again, at the same address. */
     startAgain: async () => {
-      server = await makeServer();
+      server = makeServer();
       await server.listen({ host: '127.0.0.1', port });
     },
   };

@@ -6,26 +6,38 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { createMetrics } from '../../../../src/daemon/metrics/metrics.ts';
-import { createWebServer, type WebServerOptions } from '../../../../src/daemon/web/server.ts';
+import type { StatusService } from '../../../../src/daemon/status/status-service.ts';
+import { createRoutes } from '../../../../src/daemon/web/routes.ts';
+import { createWebServer } from '../../../../src/daemon/web/server.ts';
+import { inlineSecret } from '../../../../src/config/secret.ts';
+import { loadPage } from '../../../../src/lib/http/page-files.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics } from '../../../support/text-format.ts';
 
-async function serve(
-  options: Partial<WebServerOptions> = {},
-  where: { host: string; port: number } = { host: '127.0.0.1', port: 0 },
-) {
+interface Served {
+  readonly token?: string | null;
+  readonly pollToken?: string | null;
+  readonly allowedHosts?: string[];
+  readonly report?: StatusService['report'];
+  readonly liveness?: StatusService['liveness'];
+  readonly askForPass?: (() => void) | null;
+}
+
+async function serve(options: Served = {}, where = { host: '127.0.0.1', port: 0 }) {
   const events: MirrorEvent[] = [];
-  const server = await createWebServer({
-    report: () => Promise.resolve(eventfulReport()),
-    liveness: () => eventfulReport().liveness,
-    renderMetrics: createMetrics().render,
-    token: () => null,
-    allowedHosts: () => [],
-    pollToken: () => null,
-    askForPass: null,
-    emit: (event) => events.push(event),
-    ...options,
-  });
+  const { report = () => Promise.resolve(eventfulReport()), liveness = () => eventfulReport().liveness } =
+    options;
+  const secret = (text: string | null = null) => (text === null ? undefined : inlineSecret(text));
+  const server = createWebServer(
+    () => ({
+      token: secret(options.token),
+      pollToken: secret(options.pollToken),
+      allowedHosts: options.allowedHosts ?? [],
+    }),
+    createRoutes(await loadPage('daemon/page', 'the page'), { report, liveness }, createMetrics().render),
+    options.askForPass ?? null,
+    (event) => events.push(event),
+  );
   onTestFinished(() => server.close());
   return { server, events, ...(await server.listen(where)) };
 }
@@ -97,7 +109,7 @@ describe('health', () => {
   it('needs no token, and then names no target', async () => {
     const { readiness, ...rest } = eventfulReport();
     const report = { ...rest, readiness: { ...readiness, stateProblem: 'It fails at /srv.' } };
-    const served = await serve({ token: () => TOKEN, report: () => Promise.resolve(report) });
+    const served = await serve({ token: TOKEN, report: () => Promise.resolve(report) });
     expect((await ask(served, '/healthz')).status).toBe(503);
     expect(json(await ask(served, '/readyz'))).toEqual({ ready: false, listed: true, notReadyCount: 1 });
     const named = async (token: string): Promise<unknown> =>
@@ -205,7 +217,7 @@ describe('with a token', () => {
   it.each(['/', '/page/daemon/page/page.js', '/metrics', '/api/status', '/api/schema', '/api/events'])(
     '%s asks for it, so that a browser asks its user',
     async (path) => {
-      const served = await serve({ token: () => TOKEN });
+      const served = await serve({ token: TOKEN });
       for (const headers of [{}, { authorization: 'Bearer wrong' }]) {
         const answer = await ask(served, path, headers);
         expect(answer.status).toBe(401);
@@ -218,10 +230,10 @@ describe('with a token', () => {
   );
 
   it('a new one is required as soon as it changes', async () => {
-    let token = TOKEN;
-    const served = await serve({ token: () => token });
+    const options = { token: TOKEN };
+    const served = await serve(options);
     expect((await ask(served, '/api/status', { authorization: BASIC })).status).toBe(200);
-    token = 'another';
+    options.token = 'another';
     expect((await ask(served, '/api/status', { authorization: BASIC })).status).toBe(401);
   });
 });
@@ -240,16 +252,16 @@ describe('a browser on a hostile page', () => {
   });
 
   it('may use names as soon as they are allowed', async () => {
-    let allowed: readonly string[] = [];
-    const served = await serve({ allowedHosts: () => allowed }, { host: '0.0.0.0', port: 0 });
+    const options = { allowedHosts: [''] };
+    const served = await serve(options, { host: '0.0.0.0', port: 0 });
     const host = 'mirror.default.svc:9480';
     expect((await ask(served, '/metrics', { host })).status).toBe(421);
-    allowed = ['mirror.default.svc'];
+    options.allowedHosts = ['mirror.default.svc'];
     expect((await ask(served, '/metrics', { host })).status).toBe(200);
   });
 
   it('may use any name if a token is required', async () => {
-    const guarded = await serve({ token: () => TOKEN });
+    const guarded = await serve({ token: TOKEN });
     const host = 'mirror.example.com';
     expect((await ask(guarded, '/api/status', { host })).status).toBe(401);
     expect((await ask(guarded, '/api/status', { host, authorization: BASIC })).status).toBe(200);
@@ -269,13 +281,13 @@ describe('a request for a pass', () => {
 
   /** The status of the response, and the number of requested passes. */
   async function asked(
-    options: Partial<WebServerOptions>,
+    options: Served,
     headers: Readonly<Record<string, string>>,
     method = 'POST',
   ): Promise<readonly [status: number, times: number]> {
     let times = 0;
     const askForPass = (): void => void (times += 1);
-    const served = await serve({ pollToken: () => TOKEN, askForPass, ...options });
+    const served = await serve({ pollToken: TOKEN, askForPass, ...options });
     return [(await ask(served, '/api/poll', headers, method)).status, times];
   }
 
@@ -285,7 +297,7 @@ describe('a request for a pass', () => {
   });
 
   it.each([
-    ['if the settings have no token', { pollToken: () => null }, AUTHORIZED, 'POST', 404],
+    ['if the settings have no token', { pollToken: null }, AUTHORIZED, 'POST', 404],
     ['without a token', {}, {}, 'POST', 401],
     ['with another token', {}, { authorization: 'Bearer other' }, 'POST', 401],
     ['by another method', {}, AUTHORIZED, 'GET', 405],
