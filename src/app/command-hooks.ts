@@ -6,7 +6,7 @@ import type { HookTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
 import { secretsOf } from '../config/secret.ts';
 import { changedFiles, changeLines, hookTree } from './published-changes.ts';
-import { type CommandEnd, findProgram, runCommand, withLine } from '../lib/process/command.ts';
+import { findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and its timeout, in milliseconds. */
 export interface HookCommand {
@@ -114,9 +114,16 @@ export function hookEnvironment(
   return whole;
 }
 
+/** How often a running command counts as progress, in milliseconds: it has its own time limit. */
+const BEAT_MS = 1000;
+
+/** A shell's exit code if a program cannot be run; higher ones if a signal ended it (POSIX, 2.8.2 "Exit Status for Commands"). */
+const FIRST_EXIT_CODE_OF_SHELLS = 126;
+
 /**
- * The command from the settings that checks new states before they are published; null for none.
+ * The command from the settings that checks new states before they are published; null for none. Exit code 0 accepts a state.
  * @param onProgress called while the command runs
+ * @returns throws MirrorError `publish.refused` for the exit codes 1 to 125, `hook.failed` for everything else, `pass.abandoned`
  */
 export function publishGateOf(
   settings: SettingsFor<'directory'>,
@@ -124,30 +131,32 @@ export function publishGateOf(
 ): PassContext['beforePublish'] {
   const command = commandOf(settings, 'beforePublish');
   if (command === null) return null;
-  const surroundings = surroundingsOf(() => settings);
+  const { layout, scrub: masked } = surroundingsOf(() => settings);
   return async (state, signal) => {
     const beat = setInterval(onProgress, BEAT_MS);
     try {
-      await askGate(surroundings, command, state, signal);
+      const { exitCode, lastLine } = await runCommand({ ...command, ...gateRun(layout, state), signal });
+      if (exitCode === 0) return;
+      if (exitCode >= FIRST_EXIT_CODE_OF_SHELLS)
+        throw new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine));
+      const sentence = `The command hooks.beforePublish refuses the new state (exit code ${exitCode})`;
+      throw new MirrorError('publish.refused', masked(withLine(sentence, lastLine)), {
+        hint: 'The published tree stays. The new state is tried again when its version changes, after an hour, or at once by `retry`.',
+      });
+    } catch (error) {
+      if (!(error instanceof MirrorError) || error.code !== 'hook.failed') throw error;
+      // The message of a failed target does not name the command.
+      const message = masked(`The command hooks.beforePublish failed: ${error.message}`);
+      const hint = 'Nothing was published. `config show` says which command it is.';
+      throw new MirrorError('hook.failed', message, { cause: error, hint });
     } finally {
       clearInterval(beat);
     }
   };
 }
 
-/** How often a running command counts as progress, in milliseconds: it has its own time limit. */
-const BEAT_MS = 1000;
-
-/**
- * Runs the command before publishing on a new state: exit code 0 accepts it.
- * @throws MirrorError `publish.refused` for the exit codes 1 to 125, `hook.failed` for everything else, `pass.abandoned`
- */
-async function askGate(
-  { layout, scrub: masked }: HookSurroundings,
-  command: HookCommand,
-  { target, manifest, previous, folder }: StagedState,
-  signal: AbortSignal,
-): Promise<void> {
+/** The place, environment and input of the command for a new state. */
+function gateRun(layout: DirectoryLayout, { target, manifest, previous, folder }: StagedState) {
   const tree = hookTree(manifest);
   const environment = hookEnvironment(process.env, layout, target, tree, {
     MIRROR_HOOK: 'beforePublish',
@@ -158,29 +167,5 @@ async function askGate(
     MIRROR_CHANGES: 'known',
   });
   const input = changeLines(changedFiles(previous?.files ?? [], manifest.files));
-  try {
-    refuseBadEnd(await runCommand({ ...command, cwd: folder, environment, input, signal }));
-  } catch (error) {
-    if (!(error instanceof MirrorError) || error.code === 'pass.abandoned') throw error;
-    // The message of a failed target does not name the command.
-    const isRefusal = error.code === 'publish.refused';
-    const message = isRefusal ? error.message : `The command hooks.beforePublish failed: ${error.message}`;
-    throw new MirrorError(error.code, masked(message), {
-      cause: error,
-      hint: isRefusal
-        ? 'The published tree stays. The new state is tried again when its version changes, after an hour, or at once by `retry`.'
-        : 'Nothing was published. `config show` says which command it is.',
-    });
-  }
-}
-
-/** A shell's exit code if a program cannot be run; higher ones if a signal ended it (POSIX, 2.8.2 "Exit Status for Commands"). */
-const FIRST_EXIT_CODE_OF_SHELLS = 126;
-
-function refuseBadEnd({ exitCode, lastLine }: CommandEnd): void {
-  if (exitCode === 0) return;
-  if (exitCode >= FIRST_EXIT_CODE_OF_SHELLS)
-    throw new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine));
-  const sentence = `The command hooks.beforePublish refuses the new state (exit code ${exitCode})`;
-  throw new MirrorError('publish.refused', withLine(sentence, lastLine));
+  return { cwd: folder, environment, input };
 }
