@@ -18,7 +18,7 @@ export type NewRepository =
 
 /** The embedded service's errors; the specification shows no shape (section 7), and others may send something else. */
 const errorSchema = z.looseObject({
-  error: z.looseObject({ code: z.string().catch(''), message: z.string() }),
+  error: z.looseObject({ message: z.string() }),
 });
 
 /**
@@ -68,7 +68,10 @@ const UNWANTED = new Set([400, 409, 413, 415, 422]);
 /** The error for an answer that created nothing. */
 async function refusalOf(answer: Answer, wanted: NewRepository): Promise<MirrorError> {
   const { status, url } = answer;
-  const refusal = await readRefusal(answer);
+  // The service may give no reason.
+  const refusal = await readJson(answer)
+    .then((body) => errorSchema.parse(body).error)
+    .catch(() => null);
   if (status === 404 || status === 405) {
     const message = `${url.origin}${url.pathname} creates no repositories (status ${status}).`;
     return new MirrorError('service.not_found', message, { hint: addressHint(url) });
@@ -78,23 +81,8 @@ async function refusalOf(answer: Answer, wanted: NewRepository): Promise<MirrorE
   const password = 'password' in wanted ? [wanted.password ?? ''] : [];
   // Cut last: a part of a secret is not known for one.
   const said = printable(oneLine(beginningOf(scrub(refusal?.message ?? 'it does not say why', password))));
-  const needsPassword = refusal?.code === 'credentials_refused' && password[0] === undefined;
-  return new MirrorError(
-    status === 403 ? 'credentials.refused' : 'usage.invalid',
-    `The service created nothing (status ${status}): ${said}`,
-    {
-      hint: needsPassword
-        ? 'Give --username and --password-file.'
-        : 'Check the name, or the address and the credentials.',
-    },
-  );
-}
-
-/** Reads the service's reason for a refusal; null if it gives no reason. */
-async function readRefusal(answer: Answer): Promise<z.output<typeof errorSchema>['error'] | null> {
-  try {
-    return errorSchema.parse(await readJson(answer)).error;
-  } catch {
-    return null;
-  }
+  const code = status === 403 ? 'credentials.refused' : 'usage.invalid';
+  return new MirrorError(code, `The service created nothing (status ${status}): ${said}`, {
+    hint: 'Check the name, or the address and the credentials (--username, --password-file).',
+  });
 }
