@@ -64,16 +64,17 @@ export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
   name: Name,
   wish: TaskRequest<Name>,
-  { signal, ...listeners }: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
+  listeners: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
 ): Promise<TaskResult<Name>> {
+  const { signal } = listeners;
   const { kind } = TASKS[name];
   let backUntilMs: number | null = null;
   for (;;) {
     try {
-      const reply = await onSocket(layout, async (socketPath) => {
-        const response = await send(layout, { socketPath, path: routeOf(name), signal }, wish);
-        return resultIn<TaskResult<Name>>(layout, response, listeners);
-      });
+      if (backUntilMs !== null) await sleep(LOOK_EVERY_MS, undefined, { signal });
+      const reply = await onSocket(layout, (socketPath) =>
+        exchange<TaskResult<Name>>(layout, { socketPath, path: routeOf(name) }, wish, listeners),
+      );
       if (reply !== null) return reply.result;
       if (backUntilMs === null)
         throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
@@ -82,35 +83,25 @@ export async function askDaemon<Name extends TaskName>(
       if (error instanceof MirrorError) throw error;
       backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
-    if (performance.now() >= backUntilMs) {
-      throw new MirrorError(
-        'daemon.absent',
-        `The daemon closed the connection before it replied. (${layout.root})`,
-        {
-          hint: `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`,
-        },
-      );
-    }
-    await sleep(LOOK_EVERY_MS, undefined, { signal }).catch((error: unknown) => {
-      throw interrupted(kind !== 'read', error);
-    });
+    if (performance.now() < backUntilMs) continue;
+    const message = `The daemon closed the connection before it replied. (${layout.root})`;
+    const hint = `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`;
+    throw new MirrorError('daemon.absent', message, { hint });
   }
 }
 
-/** Sends a request, and waits for the head of the reply. */
-async function send(
+/** Sends a request, passes on its progress, and reads the reply to its end. */
+// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the version in the path promises the type
+async function exchange<Result>(
   layout: DirectoryLayout,
-  options: {
-    readonly socketPath: string;
-    readonly path: string;
-    readonly signal: AbortSignal;
-  },
+  address: { readonly socketPath: string; readonly path: string },
   wish: unknown,
-): Promise<IncomingMessage> {
+  { signal, emit, tell }: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
+): Promise<{ readonly result: Result }> {
   const headers = { 'content-type': 'application/json' };
-  const sent = request({ ...options, method: 'POST', headers, agent: false });
+  const sent = request({ ...address, signal, method: 'POST', headers, agent: false });
   sent.end(JSON.stringify(wish));
-  return new Promise<IncomingMessage>((resolve, reject) => {
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
     sent.once('response', resolve).on('error', reject);
     sent.setTimeout(TAKEN_WITHIN_MS, () => {
       reject(notTaken('it does not answer', layout));
@@ -118,15 +109,6 @@ async function send(
       sent.destroy();
     });
   }).finally(() => sent.setTimeout(0));
-}
-
-/** Reads a reply to its end. */
-// oxlint-disable-next-line typescript/no-unnecessary-type-parameters -- the version in the path promises the type
-async function resultIn<Result>(
-  layout: DirectoryLayout,
-  response: IncomingMessage,
-  { emit, tell }: Pick<TaskWork, 'emit' | 'tell'>,
-): Promise<{ readonly result: Result }> {
   if (response.statusCode !== 200) throw notTaken((await text(response)).trim(), layout);
   for await (const line of linesOf(response)) {
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the version in the path promises the type
