@@ -56,25 +56,31 @@ export function connect(
   return new ServiceClient(settings.shard ?? null, transport, memory, archive.maxSize, service.maxBandwidth);
 }
 
-/** The stored facts about the installation at an address; empty if the state is about another one. */
-export async function recallInstallation(state: State, baseUrl: string): Promise<InstallationMemory> {
-  const installation = await state.read('installation');
-  if (installation?.baseUrl !== baseUrl) return { form: null, pausedUntilMs: null, refused: null };
-  const { referenceForm, pausedUntilMs, refused } = installation;
-  return { form: referenceForm, pausedUntilMs: pausedUntilMs ?? null, refused: refused ?? null };
+/** One installation of the service, and what is known about it. */
+export interface Installation {
+  readonly baseUrl: string;
+  readonly memory: InstallationMemory;
+  /** Saves the facts if they changed; one write after the other. */
+  readonly remember: () => Promise<void>;
 }
 
-/** Makes a function that saves the facts about the installation, if they changed; one write after the other. */
-export function rememberer(baseUrl: string, state: State, memory: InstallationMemory): () => Promise<void> {
-  let known: InstallationMemory = { ...memory };
-  const writes = new Places(1);
+/** The installation at an address; nothing is known about it if the state is about another one. */
+export async function recallInstallation(state: State, baseUrl: string): Promise<Installation> {
+  const stored = await state.read('installation');
+  const {
+    referenceForm: form,
+    pausedUntilMs = null,
+    refused = null,
+  } = stored?.baseUrl === baseUrl ? stored : { referenceForm: null };
+  const memory: InstallationMemory = { form, pausedUntilMs, refused };
+  let known = { ...memory };
   const write = async (): Promise<void> => {
-    const { form, pausedUntilMs = null, refused = null } = memory;
-    const found = { form, pausedUntilMs, refused };
+    const found = { ...memory };
     if (isDeepStrictEqual(found, known)) return;
     const { form: referenceForm, ...rest } = found;
     await state.save('installation', { baseUrl, referenceForm, ...rest });
     known = found;
   };
-  return () => writes.run(write);
+  const writes = new Places(1);
+  return { baseUrl, memory, remember: () => writes.run(write) };
 }

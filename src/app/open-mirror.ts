@@ -1,5 +1,4 @@
 import type { ArchiveLimits } from '../mirror/archive/policy.ts';
-import type { ServiceClient } from '../mirror/upstream/client.ts';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import type { EventSink } from './events.ts';
@@ -10,7 +9,7 @@ import type { PassContext } from '../mirror/pass/context.ts';
 import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce, PullMonitor } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/pass.ts';
-import { connect, type InstallationMemory, recallInstallation, rememberer } from './installation.ts';
+import { connect, type Installation, recallInstallation } from './installation.ts';
 import { checkCommand, publishGateOf } from './command-hooks.ts';
 import { noteRestored } from './drift-notes.ts';
 import { openRecalledState } from './open-reader.ts';
@@ -49,30 +48,6 @@ export function archiveLimitsOf({ archive }: SettingsFor<never>): ArchiveLimits 
   };
 }
 
-/** Everything that passes need, opened: the directory is locked until it is closed. */
-export interface Mirror {
-  /** Everything that a pass uses: read it at the start of each pass, as it changes with the settings. */
-  readonly context: PassContext;
-  readonly policy: PassPolicy;
-  readonly store: MirrorStore;
-  readonly state: State;
-  readonly monitor: PullMonitor;
-  /** Switches to other settings. If they cannot be used, nothing changes. @throws MirrorError `settings.invalid` */
-  readonly take: (settings: MirrorSettings) => Promise<void>;
-  /**
-   * Cancels pulls from a former service, and closes everything that only earlier settings need and no pull uses any more.
-   * Call it between passes.
-   */
-  readonly closeReplaced: () => Promise<void>;
-  /** Sets the one listener that receives every new state from now on, once it is durable and visible. */
-  readonly onPublished: (listener: PassContext['onPublished']) => void;
-  /** Drops waiting pulls, and waits for running ones. */
-  readonly pullsEnded: () => Promise<void>;
-  /** Saves the facts that a pass found about the installation. */
-  readonly rememberInstallation: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
-
 /** Opens the directory for writing, and locks it. @throws MirrorError `directory.*` */
 export function openMirrorStore(
   settings: SettingsFor<'directory'>,
@@ -105,15 +80,14 @@ export interface MirrorOptions {
   readonly outlastsPasses?: boolean;
 }
 
+/** Everything that passes need, opened: the directory is locked until it is closed. */
+export type Mirror = Awaited<ReturnType<typeof openMirror>>;
+
 /**
  * Opens directory, state and service for passes.
  * @throws MirrorError `directory.*`, `state.unavailable`, `settings.invalid`
  */
-export async function openMirror(
-  settings: MirrorSettings,
-  emit: EventSink,
-  options: MirrorOptions = {},
-): Promise<Mirror> {
+export async function openMirror(settings: MirrorSettings, emit: EventSink, options: MirrorOptions = {}) {
   const { monitor = new PullMonitor(), outlastsPasses = false } = options;
   const store = await openMirrorStore(settings, options);
   try {
@@ -135,24 +109,30 @@ export async function openMirror(
     };
     const setups = createSetups(await setUp(settings, state, emit, options, null), queue);
     return {
-      get context() {
+      /** Everything that a pass uses: read it at the start of each pass, as it changes with the settings. */
+      get context(): PassContext {
         const { client: service, archiveLimits, beforePublish } = setups.current();
         return { ...lasting, service, archiveLimits, beforePublish };
       },
-      get policy() {
+      get policy(): PassPolicy {
         return setups.current().policy;
       },
       store,
       state,
       monitor,
-      take: async (next) => setups.take(await setUp(next, state, emit, options, setups.current())),
+      /** Switches to other settings. If they cannot be used, nothing changes. @throws MirrorError `settings.invalid` */
+      take: async (next: MirrorSettings): Promise<void> =>
+        setups.take(await setUp(next, state, emit, options, setups.current().installation)),
       closeReplaced: setups.closeReplaced,
-      onPublished: (listener) => {
+      /** Sets the one listener that receives every new state from now on, once it is durable and visible. */
+      onPublished: (listener: typeof onPublished): void => {
         onPublished = listener;
       },
-      pullsEnded: () => queue.drain(),
-      rememberInstallation: () => setups.current().rememberInstallation(),
-      close: async () => {
+      /** Drops waiting pulls, and waits for running ones. */
+      pullsEnded: (): Promise<void> => queue.drain(),
+      /** Saves the facts that a pass found about the installation. */
+      rememberInstallation: (): Promise<void> => setups.current().installation.remember(),
+      close: async (): Promise<void> => {
         await queue.drain();
         await setups.close();
         await state.close();
@@ -169,11 +149,16 @@ export async function openMirror(
 function createSetups(first: Setup, queue: PullQueue) {
   let current = first;
   let replaced: readonly Setup[] = [];
-  /** Cancels pulls from another service than the current one, and closes replaced setups that no pull uses any more. */
+  const isCurrent = ({ installation }: Setup): boolean =>
+    installation.baseUrl === current.installation.baseUrl;
+  /**
+   * Cancels pulls from a former service, and closes everything that only earlier settings need and no pull uses any more. Call it
+   * between passes.
+   */
   const closeReplaced = async (): Promise<void> => {
     // A pass that ran when the settings changed may have started more pulls from the former service.
-    for (const { baseUrl, client } of replaced)
-      if (baseUrl !== current.baseUrl) await queue.callOff(({ service }) => service === client);
+    for (const setup of replaced)
+      if (!isCurrent(setup)) await queue.callOff(({ service }) => service === setup.client);
     const unused = replaced.filter(({ client }) => !queue.isUsing(client));
     replaced = replaced.filter((setup) => !unused.includes(setup));
     for (const setup of unused) await setup.close();
@@ -182,7 +167,7 @@ function createSetups(first: Setup, queue: PullQueue) {
     current: () => current,
     take: (next: Setup): void => {
       // Data of another service must not be published once the settings name this one.
-      if (next.baseUrl !== current.baseUrl) void queue.callOff(() => true);
+      if (!isCurrent(next)) void queue.callOff(() => true);
       replaced = [...replaced, current];
       current = next;
     },
@@ -195,48 +180,35 @@ function createSetups(first: Setup, queue: PullQueue) {
 }
 
 /** Everything made from settings that may change while the daemon runs. */
-interface Setup {
-  readonly baseUrl: string;
-  readonly memory: InstallationMemory;
-  readonly client: ServiceClient;
-  readonly policy: PassPolicy;
-  readonly archiveLimits: ArchiveLimits;
-  readonly beforePublish: PassContext['beforePublish'];
-  readonly rememberInstallation: () => Promise<void>;
-  readonly close: () => Promise<void>;
-}
+type Setup = Awaited<ReturnType<typeof setUp>>;
 
+/** @param before the installation of the settings so far; two clients of the same one share its memory */
 async function setUp(
   settings: MirrorSettings,
   state: State,
   emit: EventSink,
   { onProgress = () => {}, reportFirstAccept = false }: MirrorOptions,
-  before: Setup | null,
-): Promise<Setup> {
+  before: Installation | null,
+) {
   await checkCommand(settings, 'afterPublish');
   await checkCommand(settings, 'beforePublish');
   const { baseUrl } = settings.service;
-  // Two clients of the same installation share one memory.
-  const isSame = before?.baseUrl === baseUrl;
-  const memory = isSame ? before.memory : await recallInstallation(state, baseUrl);
-  const rememberInstallation = isSame ? before.rememberInstallation : rememberer(baseUrl, state, memory);
-  const client = connect(settings, memory, emit, {
+  const installation = before?.baseUrl === baseUrl ? before : await recallInstallation(state, baseUrl);
+  const client = connect(settings, installation.memory, emit, {
     // Save a pause or a refused key immediately, as the pass may fail because of it, or be killed.
-    onWarning: () => void rememberInstallation(),
+    onWarning: () => void installation.remember(),
     onProgress,
     reportFirstAccept,
   });
   return {
-    baseUrl,
-    memory,
+    installation,
     client,
     policy: policyOf(settings),
     archiveLimits: archiveLimitsOf(settings),
     beforePublish: publishGateOf(settings, onProgress),
-    rememberInstallation,
-    close: async () => {
+    close: async (): Promise<void> => {
       await client.close();
-      await rememberInstallation();
+      await installation.remember();
     },
   };
 }

@@ -40,7 +40,7 @@ export async function diffUpstream(
   const onProgress = (): void => tell(`${path}: ${describeAmount(meter.progress())}`);
   try {
     return await withReader(settings, emit, async (reader) => {
-      const memory = await recallInstallation(reader.state, settings.service.baseUrl);
+      const { memory } = await recallInstallation(reader.state, settings.service.baseUrl);
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;
       const client = connect(whole, memory, emit, { onProgress });

@@ -46,7 +46,7 @@ export async function plan(
 ): Promise<PlanReport> {
   const settings = ofMirror();
   const work = async ({ store, state }: MirrorReader): Promise<PlanReport> => {
-    const memory = await recallInstallation(state, settings.service.baseUrl);
+    const { memory } = await recallInstallation(state, settings.service.baseUrl);
     const client = connect(settings, memory, emit);
     try {
       const listing = await client.poll(signal, true);
