@@ -1,114 +1,153 @@
+import { isWorkbookName } from '../../lib/api/media-types.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import type { Version } from '../http/library.ts';
 import type { Git } from './git.ts';
-import type { Heads } from './refs.ts';
-import {
-  type CommitParents,
-  createDiffReader,
-  diffRequests,
-  type VersionTable,
-  type WorkbookVersion,
-} from './workbook-versions.ts';
+import { FILE_MODE } from './objects.ts';
 
-/** The histories of the branches of a repository. */
-export interface Histories {
-  /** The workbooks at each head of a branch. */
-  readonly tables: ReadonlyMap<string, VersionTable>;
-  /** The commit of each version. */
-  readonly commits: ReadonlyMap<string, Commit>;
+/** A workbook at a commit. */
+export interface Workbook {
+  /**
+   * The commit that last changed it, as `git log -1 -- PATH` names it, with the version before. A workbook that is added again after
+   * deletion starts over. Git knows no renames: they are a removal and an `add` (service specification, section 2.3).
+   */
+  readonly version: Version;
+  /** Git's mode and id of the file. */
+  readonly mode: string;
+  readonly blobId: string;
 }
 
-/** Reads and remembers the histories of the branches of one repository; one reading at a time. */
-export type HistoryReader = ReturnType<typeof createHistoryReader>;
+/** The workbooks at a commit, by path. */
+export type WorkbookTable = ReadonlyMap<string, Workbook>;
 
-/** Makes a reader, still empty, of a bare repository's histories. Each commit is read once, even if several branches share it. */
+/**
+ * Makes a reader, still empty, of a bare repository's histories, for one reading at a time. It remembers the heads. Each commit is read
+ * once, even if several branches share it.
+ */
 export function createHistoryReader(git: Git, gitDirectory: string) {
-  const tables = new Map<string, Map<string, WorkbookVersion>>();
-  let commits: ReadonlyMap<string, Commit> = new Map();
+  /** The workbooks at the heads of the last reading. */
+  const tables = new Map<string, Map<string, Workbook>>();
 
   /** Reads the commits between the heads of the last reading and other heads. */
   async function walk(heads: ReadonlySet<string>): Promise<void> {
-    const range = [...heads, ...[...tables.keys()].map((id) => `^${id}`)];
-    const found = await readCommits(git, gitDirectory, range);
-    const reader = createDiffReader(found, heads, tables);
-    await git.tokens(gitDirectory, DIFF_ARGUMENTS, reader.onToken, diffRequests(found));
+    const range = [...heads, ...[...tables.keys()].map((id) => `^${id}`)].map((line) => `${line}\n`).join('');
+    const fold = createFold(tables, await countUses(git, gitDirectory, range, heads));
+    const reader = createLogReader(fold);
+    await git.tokens(gitDirectory, LOG_ARGUMENTS, reader.onToken, range);
     reader.close();
+    // A head before the known ones is not in the range: without its table, its workbooks would look deleted.
+    for (const id of heads) if (!tables.has(id)) throw incomplete(id);
     for (const id of tables.keys()) if (!heads.has(id)) tables.delete(id);
   }
 
-  async function walkFromKnown(heads: ReadonlySet<string>): Promise<void> {
-    const isFirst = tables.size === 0;
-    try {
-      await walk(heads);
-    } catch (error) {
-      tables.clear();
-      if (isFirst) throw error;
-      // An earlier head may be gone from the repository, or a branch may be at a commit before one.
-      await walkFromKnown(heads);
-    }
-  }
-
   return {
-    /** @throws MirrorError `service.failed` when git cannot read them */
-    async read(branches: Heads): Promise<Histories> {
-      const heads = new Set(branches.values());
-      if (heads.size > 0) await walkFromKnown(heads);
-      const versions = [...tables.values()].flatMap((table) => [...table.values()].map(({ id }) => id));
-      commits = await readDetails(git, gitDirectory, new Set(versions), commits);
-      return { tables, commits };
+    /**
+     * Gives the workbooks at these commits, the heads of branches.
+     * @throws MirrorError `service.failed` when git cannot read them
+     */
+    async read(heads: ReadonlySet<string>): Promise<ReadonlyMap<string, WorkbookTable>> {
+      const isFirst = tables.size === 0;
+      try {
+        if (heads.size > 0) await walk(heads);
+        return tables;
+      } catch (error) {
+        tables.clear();
+        if (isFirst) throw error;
+        // An earlier head may be gone from the repository, or a branch may be at a commit before one.
+        return this.read(heads);
+      }
     },
   };
 }
 
-/** Lists commits and their parents, each commit after all of its parents. */
-async function readCommits(
+/** Counts how many commits need the table of each: its children in the range, and one more for a head. */
+async function countUses(
   git: Git,
   gitDirectory: string,
-  range: readonly string[],
-): Promise<CommitParents[]> {
-  const args = ['rev-list', '--topo-order', '--reverse', '--parents', '--stdin'];
-  const input = range.map((line) => `${line}\n`).join('');
-  const text = await git.text(gitDirectory, args, { input, isLong: true });
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => {
-      const [id = '', ...parents] = line.split(' ');
-      return { id, parents };
-    });
+  range: string,
+  heads: ReadonlySet<string>,
+): Promise<Map<string, number>> {
+  const uses = new Map([...heads].map((id) => [id, 1]));
+  const args = ['rev-list', '--parents', '--stdin'];
+  const text = await git.text(gitDirectory, args, { input: range, isLong: true });
+  for (const line of text.split('\n'))
+    for (const parent of line.split(' ').slice(1)) uses.set(parent, (uses.get(parent) ?? 0) + 1);
+  return uses;
 }
 
-/** The facts of a commit that the list shows. */
-export interface Commit {
+/** A commit, and the workbooks that differ from its first parent, or all of them if it has none. */
+interface Commit {
   readonly id: string;
-  /** At most {@link AUTHOR_LIMIT} characters of it. */
+  readonly parents: readonly string[];
   readonly author: string;
-  /** Commit time in whole seconds since 1970. */
-  readonly committedAtSeconds: number;
-  /** With its line feed, if it has one; at most {@link MESSAGE_LIMIT} characters of it. */
+  readonly createdAt: string;
   readonly message: string;
+  /** Modes and ids of the new files, by path. */
+  readonly changes: ReadonlyMap<string, Pick<Workbook, 'mode' | 'blobId'>>;
 }
 
-const DIFF_ARGUMENTS = [
-  'diff-tree',
+/** Git's empty tree, given as the parent of a first version: the specification says that `parent.id` is a string. */
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+
+/**
+ * Makes the table of a commit from those of its parents. A workbook is as in the first parent that holds the same file, and has that
+ * parent's version. Where no parent does, the commit is the version, and its previous version comes from the first parent that has a
+ * file of this name.
+ * @param tables has the tables of all parents, and gets the table of the commit; one that no other commit needs is dropped
+ */
+function createFold(tables: Map<string, Map<string, Workbook>>, uses: Map<string, number>) {
+  /** Whether no other commit needs the table of a parent any more. */
+  const isLastUse = (id: string): boolean => {
+    const left = (uses.get(id) ?? 0) - 1;
+    uses.set(id, left);
+    return left === 0 && tables.delete(id);
+  };
+  return ({ id, parents: parentIds, changes, ...facts }: Commit): void => {
+    const parents = parentIds.map((parent) => {
+      const table = tables.get(parent);
+      if (table === undefined) throw incomplete(parent);
+      return table;
+    });
+    const updates = [...changes].map(([path, file]) => {
+      const before = parents.flatMap((table) => table.get(path) ?? []);
+      const same = before.find(({ mode, blobId }) => mode === file.mode && blobId === file.blobId);
+      const parentId = before[0]?.version.id ?? EMPTY_TREE;
+      const action = before.length === 0 ? 'add' : 'modify';
+      return [path, same ?? { version: { id, action, parentId, ...facts }, ...file }] as const;
+    });
+    const [first = new Map<string, Workbook>()] = parents;
+    const [isFree = true] = parentIds.map(isLastUse);
+    const table = isFree ? first : new Map(first);
+    for (const [path, workbook] of updates)
+      if (FILE_MODE.test(workbook.mode)) table.set(path, workbook);
+      else table.delete(path);
+    tables.set(id, table);
+  };
+}
+
+function incomplete(commitId: string): MirrorError {
+  return new MirrorError('service.failed', `the history of commit ${commitId} is incomplete`);
+}
+
+/**
+ * Lists commits, each after all of its parents, with their differences from the first one. A commit has a token for each part of the
+ * format; two tokens follow for a changed path: `:<mode> <mode> <id> <id> <letter>`, after a line feed for the first one, and the path.
+ */
+const LOG_ARGUMENTS = [
+  'log',
   '--stdin',
-  '--always',
+  '--topo-order',
+  '--reverse',
+  '--diff-merges=first-parent',
   '--root',
-  '-r',
-  '-z',
   '--raw',
+  '-z',
   '--no-abbrev',
   '--no-renames',
-] as const;
-
-const DETAIL_ARGUMENTS = [
-  'log',
-  '--no-walk=unsorted',
-  '--stdin',
-  '-z',
   '--no-color',
   '--encoding=UTF-8',
-  '--format=tformat:%H%x00%an%x00%ct%x00%B',
+  '--format=tformat:%H%x00%P%x00%an%x00%ct%x00%B',
 ] as const;
-const DETAIL_TOKENS = 4;
+const COMMIT_TOKENS = 5;
 
 /** Longest part of a message that is kept, in characters: it can have any length, and the list repeats it for each workbook of the commit. */
 const MESSAGE_LIMIT = 64 * 1024;
@@ -119,29 +158,53 @@ function startOf(text: string, limit: number): string {
   return text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
 }
 
-/** Reads the facts of those commits that are not known yet, by their ids. */
-async function readDetails(
-  git: Git,
-  gitDirectory: string,
-  ids: ReadonlySet<string>,
-  known: ReadonlyMap<string, Commit>,
-): Promise<ReadonlyMap<string, Commit>> {
-  const details = new Map([...known].filter(([id]) => ids.has(id)));
-  const missing = [...ids].filter((id) => !details.has(id));
-  if (missing.length === 0) return details;
-  let tokens: string[] = [];
-  const onToken = (token: string): void => {
-    tokens.push(token);
-    if (tokens.length < DETAIL_TOKENS) return;
-    const [id = '', name = '', seconds = '', message = ''] = tokens;
-    tokens = [];
-    details.set(id, {
-      id,
-      author: startOf(name, AUTHOR_LIMIT),
-      committedAtSeconds: Number(seconds),
-      message: startOf(message, MESSAGE_LIMIT),
-    });
+/** Makes a reader of the NUL-terminated tokens of `git log` with {@link LOG_ARGUMENTS}. */
+function createLogReader(onCommit: (commit: Commit) => void) {
+  let head: string[] = [];
+  let change = '';
+  let changes = new Map<string, Pick<Workbook, 'mode' | 'blobId'>>();
+
+  function endCommit(): void {
+    const [id = '', parents = '', author = '', seconds = '', message = ''] = head;
+    if (id !== '')
+      onCommit({
+        id,
+        parents: parents === '' ? [] : parents.split(' '),
+        author: startOf(author, AUTHOR_LIMIT),
+        createdAt: formatVersionTime(Number(seconds)),
+        message: startOf(message, MESSAGE_LIMIT),
+        changes,
+      });
+    head = [];
+    changes = new Map();
+  }
+
+  return {
+    onToken: (token: string): void => {
+      if (change !== '') {
+        const [, mode = '', , blobId = ''] = change.split(' ');
+        if (isWorkbookName(token)) changes.set(token, { mode, blobId });
+        change = '';
+      } else if (head.length === COMMIT_TOKENS && /^\n?:/.test(token)) change = token;
+      else {
+        if (head.length === COMMIT_TOKENS) endCommit();
+        head.push(token);
+      }
+    },
+    /** Ends the last commit. */
+    close: endCommit,
   };
-  await git.tokens(gitDirectory, DETAIL_ARGUMENTS, onToken, missing.map((id) => `${id}\n`).join(''));
-  return details;
+}
+
+/** The last second that is written with four digits of the year, as ISO 8601 has them, in seconds since 1970. */
+const LAST_SECOND = Date.UTC(9999, 11, 31, 23, 59, 59) / 1000;
+
+/**
+ * Writes an instant as v1 does: no fraction (section 2.3). A commit may claim any time, or none: a time that cannot be written becomes
+ * the nearest one that can; no number becomes 1970, as git shows it.
+ * @param seconds whole seconds since 1970
+ */
+export function formatVersionTime(seconds: number): string {
+  const written = Number.isNaN(seconds) ? 0 : Math.min(Math.max(seconds, 0), LAST_SECOND);
+  return new Date(written * 1000).toISOString().replace('.000Z', '+00:00');
 }

@@ -1,32 +1,23 @@
+import { setImmediate as othersFirst } from 'node:timers/promises';
+
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { RequestError } from '../../lib/http/request.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
+import { workbookKindOf } from '../checker/checker.ts';
 import type { WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
-import { createHistoryReader, type HistoryReader } from './history.ts';
+import { createHistoryReader, type WorkbookTable } from './history.ts';
 import { type Heads, readHeads } from './refs.ts';
 import type { Registry } from './repositories.ts';
 import type { RegisteredRepository } from './repository-index.ts';
-import { compareRows, makeRows } from './rows.ts';
 import { reasonOf, type Tell } from './tell.ts';
 
-/** Sorted by {@link compareRows}. */
+/** Sorted by id, then by branch. */
 type Rows = readonly WorkbookRow[];
-
-/** The last known state of a repository. */
-interface Known {
-  readonly histories: HistoryReader;
-  /** Its branches and rows at the last reading; null if never read. */
-  piece: { readonly heads: Heads; readonly rows: Rows } | null;
-  isUnreadable: boolean;
-}
 
 /** Number of repositories read at once: reading a long history keeps a processor busy for seconds. */
 const REPOSITORIES_AT_ONCE = 2;
-
-function areEqual(left: Heads, right: Heads): boolean {
-  return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
-}
 
 /**
  * Lists the workbooks of all repositories, and remembers what it has read.
@@ -38,48 +29,40 @@ export function createWorkbookListing(
   tell: Tell = () => {},
 ) {
   const places = new Places(REPOSITORIES_AT_ONCE);
-  const known = new Map<string, Known>();
+  const readers = new Map<string, () => Promise<Rows>>();
+  /** The last known rows of each repository; none for one that was never read. */
+  const known = new Map<string, Rows>();
+  const unreadable = new Set<string>();
   let latest: { readonly pieces: readonly Rows[]; readonly rows: Rows } = { pieces: [], rows: [] };
 
-  async function refresh(entry: Known, { id, full_name }: RegisteredRepository): Promise<void> {
-    const heads = await readHeads(git, registry.gitDirectory(id));
-    if (entry.piece !== null && areEqual(entry.piece.heads, heads)) return;
-    entry.piece = { heads, rows: await makeRows(await entry.histories.read(heads), full_name, heads) };
-  }
-
-  /** Reads a repository. If it is unreadable, returns the last reading; null if it was never cloned. */
-  async function rowsOf(repository: RegisteredRepository): Promise<Rows | null> {
-    const { id, full_name, cloned } = repository;
-    const histories = known.get(id)?.histories ?? createHistoryReader(git, registry.gitDirectory(id));
-    const entry = known.get(id) ?? { histories, piece: null, isUnreadable: false };
-    known.set(id, entry);
+  /** Reads a repository. If it is unreadable, returns the last reading; empty if it was never cloned. */
+  async function rowsOf({ id, full_name, cloned }: RegisteredRepository): Promise<Rows> {
+    const read = readers.get(id) ?? createRowReader(git, registry.gitDirectory(id), full_name);
+    readers.set(id, read);
     try {
-      await refresh(entry, repository);
-      if (entry.isUnreadable) tell(`${full_name}: its workbooks can be read again.`);
-      entry.isUnreadable = false;
+      known.set(id, await read());
+      if (unreadable.delete(id)) tell(`${full_name}: its workbooks can be read again.`);
     } catch (error) {
-      if (!entry.isUnreadable)
+      if (!unreadable.has(id))
         tell(
           `${full_name}: its workbooks cannot be read: ${reasonOf(error)}. They are listed as they were, as being processed; ` +
             'if that is no longer known, no list is given.',
           'error',
         );
-      entry.isUnreadable = true;
+      unreadable.add(id);
       // Leaving its rows out would look like deletion. A repository that was never cloned had no rows.
-      if (entry.piece === null && cloned) {
+      if (!known.has(id) && cloned) {
         const message = `the workbooks of ${full_name} cannot be read, and the list is not given without them`;
         throw new RequestError(503, 'incomplete', message);
       }
     }
-    return entry.piece?.rows ?? null;
+    return known.get(id) ?? NO_ROWS;
   }
 
   async function readAll(): Promise<Rows> {
-    const repositories = registry.list();
-    const ids = new Set(repositories.map(({ id }) => id));
-    for (const id of known.keys()) if (!ids.has(id)) known.delete(id);
-    const read = await Promise.all(repositories.map((repository) => places.run(() => rowsOf(repository))));
-    const pieces = read.filter((piece) => piece !== null);
+    const pieces = await Promise.all(
+      registry.list().map((repository) => places.run(() => rowsOf(repository))),
+    );
     const isSame =
       pieces.length === latest.pieces.length &&
       pieces.every((piece, index) => piece === latest.pieces[index]);
@@ -96,7 +79,55 @@ export function createWorkbookListing(
      */
     rows: shareWork(readAll),
     /** Ids of the repositories that were unreadable at the last reading. */
-    unreadable: (): ReadonlySet<string> =>
-      new Set([...known].filter(([, { isUnreadable }]) => isUnreadable).map(([id]) => id)),
+    unreadable: (): ReadonlySet<string> => unreadable,
   };
+}
+
+/** The same array each time, so that it is not taken for a change. */
+const NO_ROWS: Rows = [];
+
+function compareRows(left: WorkbookRow, right: WorkbookRow): number {
+  return byCodeUnits(left.id, right.id) || byCodeUnits(left.branch, right.branch);
+}
+
+/** Makes a function that reads the rows of a repository; it gives the same array as long as no branch has moved. */
+function createRowReader(git: Git, gitDirectory: string, integration: string): () => Promise<Rows> {
+  const histories = createHistoryReader(git, gitDirectory);
+  let latest: { readonly heads: Heads; readonly rows: Rows } | null = null;
+  return async () => {
+    const heads = await readHeads(git, gitDirectory);
+    if (latest === null || !areEqual(latest.heads, heads)) {
+      const tables = await histories.read(new Set(heads.values()));
+      latest = { heads, rows: await makeRows(tables, integration, heads) };
+    }
+    return latest.rows;
+  };
+}
+
+function areEqual(left: Heads, right: Heads): boolean {
+  return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
+}
+
+/** Makes the rows of one repository. Branches share the version of a workbook. */
+async function makeRows(
+  tables: ReadonlyMap<string, WorkbookTable>,
+  integration: string,
+  heads: Heads,
+): Promise<Rows> {
+  const branches = [...heads].sort(([left], [right]) => byCodeUnits(left, right));
+  const paths = new Set<string>();
+  for (const table of tables.values()) for (const path of table.keys()) paths.add(path);
+  const rows: WorkbookRow[] = [];
+  for (const [index, path] of [...paths].sort(byCodeUnits).entries()) {
+    // Every few milliseconds, other work has its turn.
+    if (index % 100 === 0) await othersFirst();
+    for (const [branch, head] of branches) {
+      const found = tables.get(head)?.get(path);
+      if (found === undefined) continue;
+      const contentKey = `${found.blobId} ${workbookKindOf(path)}`;
+      const id = `${integration}/${path}`;
+      rows.push({ id, integration, branch, path, version: found.version, contentKey });
+    }
+  }
+  return rows;
 }

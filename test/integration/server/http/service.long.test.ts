@@ -376,8 +376,8 @@ describe('the list of workbooks', () => {
     await makeCommits(git, gitDirectory, [plan('main', [write('y.xlsx', '1')], { from: old })]);
     expect(await listing.rows()).toHaveLength(2);
     expect(calls.length).toBeGreaterThan(readOnce);
-    const inputs = calls.slice(readOnce).map(([, , , input = '']) => input);
-    expect(inputs.join('')).not.toContain(old);
+    const ranges = calls.slice(readOnce).map(([, , , range = '']) => range);
+    expect(ranges).toEqual([expect.stringContaining(`\n^${old}\n`)]);
   });
 });
 

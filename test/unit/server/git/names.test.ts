@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { checkRepositoryName } from '../../../../src/server/git/addresses.ts';
 import { formatCreatedAt } from '../../../../src/server/git/repository-index.ts';
-import { formatVersionTime } from '../../../../src/server/git/rows.ts';
+import { formatVersionTime } from '../../../../src/server/git/history.ts';
 
 describe('names of repositories', () => {
   it('takes any visible name without slashes', () => {
