@@ -1,25 +1,19 @@
-import type { ExternalRepository, Library, Workbooks } from '../http/library.ts';
+import type { ExternalRepository, Library, Repository, Workbooks } from '../http/library.ts';
+import { createUploads } from '../uploads/commits.ts';
+import { packGrown } from './bare.ts';
 import { createContents } from './git-contents.ts';
 import { Git } from './git.ts';
-import { createWorkbookListing } from './listing.ts';
 import { createGitServer } from './http-backend.ts';
-import { packGrown } from './bare.ts';
-import type { Registry } from './repositories.ts';
+import { createWorkbookListing } from './listing.ts';
 import { createProcessingStatuses, PROCESSING, SUCCESS } from './processing-status.ts';
+import type { Registry } from './repositories.ts';
 import type { Tell } from './tell.ts';
-import { createUploads } from '../uploads/commits.ts';
 
 /** The repositories of a registry, as the service reads and changes them. */
-export interface GitLibrary extends Library {
-  readonly changes: Changes;
-  /**
-   * Lists the workbooks and waits until each is checked.
-   * @throws MirrorError `service.failed` when a repository cannot be read
-   */
-  readonly checkAll: () => Promise<void>;
-  /** Ends every running git program and check. */
-  readonly close: () => Promise<void>;
-}
+export type GitLibrary = ReturnType<typeof createGitLibrary>;
+
+/** Everything that changes repositories, which are named by their ids. */
+export type Changes = GitLibrary['changes'];
 
 const DEFAULT_MAX_UPLOAD_BYTES = 2 * 1024 ** 3;
 
@@ -33,7 +27,7 @@ export interface GitLibraryOptions {
 }
 
 /** Makes the library of a registry; the caller closes the registry. */
-export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}): GitLibrary {
+export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}) {
   const { hasChecks = false, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
   const contentAt = createContents(git);
@@ -43,67 +37,60 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     if (!isClosing) options.tell?.(...notice);
   };
   const listing = createWorkbookListing(git, registry, tell);
-  const statuses = hasChecks ? createProcessingStatuses({ git, registry, tell }) : null;
-  const statusOf = statuses?.of ?? (() => SUCCESS);
-  const workbooks = async (): Promise<Workbooks> => {
+  const statuses = hasChecks ? createProcessingStatuses(git, registry, tell) : null;
+
+  async function workbooks(): Promise<Workbooks> {
     const rows = await listing.rows();
     statuses?.look(rows);
-    return { rows, statusOf: unlessBusy(registry, listing.unreadable(), statusOf) };
-  };
-  const onChange = (repositoryId: string): void => {
+    const unreadable = listing.unreadable();
+    // Rows of a repository that is being fetched, or is unreadable now, may be old.
+    const isBusy = ({ id }: Repository): boolean =>
+      unreadable.has(id) || registry.fetches.activityOf(id) !== null;
+    const busy = new Set(
+      registry
+        .list()
+        .filter(isBusy)
+        .map(({ full_name }) => full_name),
+    );
+    const statusOf: Workbooks['statusOf'] = (row) =>
+      busy.has(row.integration) ? PROCESSING : (statuses?.of(row) ?? SUCCESS);
+    return { rows, statusOf };
+  }
+
+  /** The work after an upload, push or fetch; it delays no client. */
+  function onChange(repositoryId: string): void {
     void packGrown(git, registry.gitDirectory(repositoryId));
     // New versions are checked before anyone lists them. Errors are dropped here: a request for the list reports them.
     if (statuses !== null) workbooks().catch(() => undefined);
-  };
+  }
   registry.fetches.onFetched = onChange;
-  const changes = createChanges(git, registry, maxUploadBytes, onChange);
+
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: async ({ id }, branch, path) => contentAt(registry.presentDirectory(id), branch, path),
+    content: (async ({ id }, branch, path) =>
+      contentAt(registry.presentDirectory(id), branch, path)) satisfies Library['content'],
     workbooks,
-    changes,
-    async checkAll() {
+    changes: {
+      create: (name: string) => registry.create(name),
+      connect: (external: ExternalRepository) => registry.connect(external),
+      /** Fetches an external repository soon; requests before that share one fetch. Returns false if it is not external. */
+      fetchSoon: (id: string) => registry.fetches.soon(id),
+      ...createUploads(git, registry, { maxUploadBytes, onCommitted: onChange }),
+      ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
+    },
+    /**
+     * Lists the workbooks and waits until each is checked.
+     * @throws MirrorError `service.failed` when a repository cannot be read
+     */
+    checkAll: async (): Promise<void> => {
       await workbooks();
       await statuses?.idle();
     },
-    async close() {
+    /** Ends every running git program and check. */
+    close: (): Promise<void> => {
       isClosing = true;
       statuses?.close();
-      await git.stop();
+      return git.stop();
     },
-  };
-}
-
-/** Shows all workbooks of a repository that is being fetched, or is unreadable now, as processing. */
-function unlessBusy(
-  registry: Registry,
-  unreadable: ReadonlySet<string>,
-  statusOf: Workbooks['statusOf'],
-): Workbooks['statusOf'] {
-  const busy = registry
-    .list()
-    .filter(({ id }) => unreadable.has(id) || registry.fetches.activityOf(id) !== null);
-  if (busy.length === 0) return statusOf;
-  const names = new Set(busy.map(({ full_name }) => full_name));
-  return (row) => (names.has(row.integration) ? PROCESSING : statusOf(row));
-}
-
-/** Everything that changes repositories, which are named by their ids. */
-export type Changes = ReturnType<typeof createChanges>;
-
-/** @param onChange receives the id of a repository after an upload or push; must neither throw nor delay the client */
-function createChanges(
-  git: Git,
-  registry: Registry,
-  maxUploadBytes: number,
-  onChange: (repositoryId: string) => void,
-) {
-  return {
-    create: (name: string) => registry.create(name),
-    connect: (external: ExternalRepository) => registry.connect(external),
-    /** Fetches an external repository soon; requests before that share one fetch. Returns false if it is not external. */
-    fetchSoon: (id: string) => registry.fetches.soon(id),
-    ...createUploads(git, registry, { maxUploadBytes, onCommitted: onChange }),
-    ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
   };
 }

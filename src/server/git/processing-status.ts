@@ -1,32 +1,27 @@
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { checkWorkbook, type Finding, workbookKindOf } from '../checker/checker.ts';
+import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
 import { readBlob } from './objects.ts';
 import type { Registry } from './repositories.ts';
 import type { Tell } from './tell.ts';
 
-export interface ProcessingStatusesOptions {
-  readonly git: Git;
-  readonly registry: Pick<Registry, 'list' | 'gitDirectory'>;
-  /** Receives why a workbook failed. */
-  readonly tell: Tell;
-}
-
 export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, failure: 0 };
-/** Applies to a repository that is being cloned or fetched, too: its rows may be old. */
 export const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
-const REASONS: Readonly<Record<Finding, string>> = {
-  workbook: 'it can be opened',
+const REASONS: Readonly<Record<Exclude<Finding, 'workbook'>, string>> = {
   foreign: 'it is not a workbook, although it is named like one',
   damaged: 'it is damaged',
   unread: 'git cannot read it',
 };
 
-/** Gives the status of each workbook. Files are checked one at a time, each content once, the newest versions first. */
-export function createProcessingStatuses({ git, registry, tell }: ProcessingStatusesOptions) {
+/**
+ * Gives the status of each workbook. Files are checked one at a time, each content once, the newest versions first.
+ * @param tell receives why a workbook failed
+ */
+export function createProcessingStatuses(git: Git, registry: Registry, tell: Tell) {
   const stop = new AbortController();
   const { signal } = stop;
   /** By {@link WorkbookRow.contentKey}. */
@@ -69,14 +64,12 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
       looked = rows;
       const listed = new Set(rows.map(({ contentKey }) => contentKey));
       findings = new Map([...findings].filter(([contentKey]) => listed.has(contentKey)));
-      pending = rows.filter(
-        ({ contentKey }) => contentKey !== undefined && (findings.get(contentKey) ?? 'unread') === 'unread',
-      );
-      pending.sort((left, right) => (timeOf(left) < timeOf(right) ? -1 : 1));
+      pending = rows
+        .filter(({ contentKey = '' }) => (findings.get(contentKey) ?? 'unread') === 'unread')
+        .sort((left, right) => byCodeUnits(left.version.createdAt ?? '', right.version.createdAt ?? ''));
       void check();
     },
-    of: ({ contentKey }: WorkbookRow): ProcessingStatus => {
-      if (contentKey === undefined) return SUCCESS;
+    of: ({ contentKey = '' }: WorkbookRow): ProcessingStatus => {
       const finding = findings.get(contentKey);
       if (finding === undefined) return PROCESSING;
       return finding === 'workbook' ? SUCCESS : FAILURE;
@@ -86,9 +79,4 @@ export function createProcessingStatuses({ git, registry, tell }: ProcessingStat
     /** Ends the running check, without waiting for it. */
     close: (): void => stop.abort(),
   };
-}
-
-/** When the version of a row was made, as text that sorts by time. */
-function timeOf({ version }: WorkbookRow): string {
-  return version.createdAt ?? '';
 }
