@@ -5,7 +5,7 @@ import { scrubbed } from '../lib/text/scrub.ts';
 import { PullMonitor } from '../mirror/pass/events.ts';
 import type { EventSink, MirrorEvent } from '../app/events.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
-import { Hooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
+import { createHooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
@@ -184,7 +184,7 @@ async function passUntilStopped(
     memory.atRest();
   });
   listeners.http = part(await startHttp(settings.current, status, emit, loop.ask)).sink;
-  const hooks = new Hooks(settings.current, mirror, emit, status);
+  const hooks = createHooks(settings.current, mirror, emit, status.readMirror);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
   part({

@@ -7,7 +7,7 @@ import { chosenTargets } from '../../app/target-names.ts';
 import { type PassOutcome, passOutcome, type TaskPlace, type TaskSettings } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
-import { Hooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
+import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { reportShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
@@ -99,7 +99,7 @@ export async function sync(
   const status = new MirrorStatusReader(() => settings, mirror);
   const choose = (paths: readonly string[]): readonly string[] =>
     chosenTargets(names, mirror.store.layout.mirror, paths);
-  const hooks = new Hooks(() => settings, mirror, emitAll, { readMirror: status.read });
+  const hooks = createHooks(() => settings, mirror, emitAll, status.read);
   sinks.push(status.sink, hooks.sink);
   return untilStopped(async (signal) => {
     signal.addEventListener('abort', () => void hooks.close(0));

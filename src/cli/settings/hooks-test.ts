@@ -11,7 +11,6 @@ import { readTarget } from '../../app/tasks/diff-report.ts';
 import { UNIT_SECRETS } from '../../config/problems.ts';
 import { secretsOf } from '../../config/secret.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { ANSWER_TIMEOUT_MS } from '../../daemon/hooks/hooks.ts';
 import { requestOf } from '../../daemon/hooks/http-hooks.ts';
 import { createPoster, type PostRequest } from '../../daemon/hooks/post.ts';
 import { ownUserText } from '../../lib/disk/place-facts.ts';
@@ -89,9 +88,9 @@ async function testRequest(settings: SettingsFor<never>, hook: string): Promise<
     ([name, value]) => `  ${name}: ${name === 'webhook-signature' ? 'v1,***' : value}`,
   );
   const done = [line, ...shown, ...(body === undefined ? [] : ['', ...body.split('\n')])];
-  const poster = createPoster(ANSWER_TIMEOUT_MS);
+  const poster = createPoster();
   try {
-    const { status, text } = await untilStopped((signal) => poster.send({ ...request, signal }));
+    const { status, text } = await untilStopped((signal) => poster.send(request, signal));
     const message = `The receiver did not take it (status ${status}).`;
     const hint = 'Check the address and the program behind it. Redirects are not followed.';
     const failure =
@@ -104,7 +103,7 @@ async function testRequest(settings: SettingsFor<never>, hook: string): Promise<
   }
 }
 
-function webhookRequest(settings: SettingsFor<never>): Omit<PostRequest, 'signal'> | null {
+function webhookRequest(settings: SettingsFor<never>): PostRequest | null {
   const message = 'This is a test by a person: nothing has happened.';
   const facts = { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host: hostname() };
   const test = { ...facts, type: 'test' as const, fields: { message } };
@@ -112,7 +111,7 @@ function webhookRequest(settings: SettingsFor<never>): Omit<PostRequest, 'signal
   return request && { ...request, headers: { ...AGENT, ...request.headers } };
 }
 
-function heartbeatRequest({ hooks }: SettingsFor<never>): Omit<PostRequest, 'signal'> | null {
+function heartbeatRequest({ hooks }: SettingsFor<never>): PostRequest | null {
   return hooks.heartbeat === undefined
     ? null
     : { method: 'GET', address: hooks.heartbeat.reveal(), headers: AGENT };

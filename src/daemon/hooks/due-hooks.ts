@@ -41,26 +41,21 @@ export function dueHooks(
   delivered: ReadonlyMap<string, HookTree>,
 ): DueHook[] {
   const present = new Set([...[...published, ...others].map(({ path }) => path), ...unreadable]);
-  const left = new Map<string, string>();
-  for (const [path, tree] of delivered) if (!present.has(path)) left.set(keyOf(tree), path);
+  const left = new Map<string, { readonly target: string; readonly tree: HookTree }>();
+  for (const [target, tree] of delivered) if (!present.has(target)) left.set(keyOf(tree), { target, tree });
   const moved: DueHook[] = [];
   const changed: DueHook[] = [];
-  for (const each of published) {
-    if (!each.treePresent) continue;
+  for (const { path, treePresent, ...each } of published) {
+    if (!treePresent) continue;
     const tree = hookTree(each);
-    const from = left.get(keyOf(tree));
-    const before = from === undefined ? undefined : delivered.get(from);
-    if (from !== undefined && before !== undefined && !isDelivered(delivered.get(each.path), tree)) {
+    const former = left.get(keyOf(tree));
+    if (former !== undefined && !isDelivered(delivered.get(path), tree)) {
       left.delete(keyOf(tree));
-      moved.push({ event: 'moved', target: each.path, movedFrom: from, tree, before });
-    } else {
-      const due = dueForTree(each.path, tree, delivered);
-      if (due !== null) changed.push(due);
-    }
+      moved.push({ event: 'moved', target: path, movedFrom: former.target, tree, before: former.tree });
+    } else changed.push(...[dueForTree(path, tree, delivered)].filter((due) => due !== null));
   }
-  const retired = [...left.values()].flatMap((target): DueHook[] => {
-    const tree = delivered.get(target);
-    return tree === undefined ? [] : [{ event: 'retired', target, movedFrom: null, tree, before: tree }];
+  const retired = [...left.values()].map(({ target, tree }): DueHook => {
+    return { event: 'retired', target, movedFrom: null, tree, before: tree };
   });
   return [...moved, ...changed, ...retired];
 }

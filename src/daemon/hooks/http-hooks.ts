@@ -1,4 +1,5 @@
 import { createHmac, randomUUID } from 'node:crypto';
+import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { EventSink } from '../../app/events.ts';
@@ -10,7 +11,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { type BackOffPolicy, backOffDelayMs } from '../../lib/time/back-off.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { Notification } from './notifications.ts';
-import type { Poster, PostRequest } from './post.ts';
+import { createPoster, type Poster, type PostRequest } from './post.ts';
 import { webhookContent, type WebhookMessage } from './webhook-formats.ts';
 
 /** The settings of the webhook and the heartbeat. */
@@ -18,20 +19,6 @@ export type HttpHooks = Pick<
   Settings['hooks'],
   'webhook' | 'webhookSecret' | 'webhookEvents' | 'webhookFormat' | 'heartbeat'
 >;
-
-/** Everything that requests to receivers need from the rest of the daemon. */
-export interface HttpHookPorts {
-  /** Gives the settings in force. */
-  readonly hooks: () => HttpHooks;
-  readonly send: Poster['send'];
-  readonly emit: EventSink;
-}
-
-/** Sends notifications, one after the other, in parallel with other work. */
-export type Webhook = ReturnType<typeof createWebhook>;
-
-/** Regular requests to a service that raises an alarm when they stop. */
-export type Heartbeat = ReturnType<typeof createHeartbeat>;
 
 /** Most notifications that wait. */
 const MOST_WAITING = 1000;
@@ -43,32 +30,46 @@ const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, max
 const SIGN: DeliveryPolicy = { mostAttempts: 3, firstDelayMs: 4000, maxDelayMs: 20_000 };
 
 /**
- * Makes a webhook.
+ * Sends notifications to the webhook, one after the other, and heartbeats, in parallel with other work.
+ * @param hooks gives the settings in force
  * @param scrub masks the secrets in a text
- * @param host the name of this machine, which is in every notification
- * @param onDone called whenever nothing waits any more: all was delivered, given up or not chosen
+ * @param onDone called whenever no notification waits any more: all were delivered, given up or not chosen
  */
-export function createWebhook(
-  ports: HttpHookPorts,
+export function createHttpHooks(
+  hooks: () => HttpHooks,
   scrub: (text: string) => string,
-  host: string,
+  emit: EventSink,
   onDone: () => void,
 ) {
-  const queue = createQueue('webhook', NOTIFICATION, ports, onDone);
+  const poster = createPoster();
+  const webhook = createQueue('webhook', NOTIFICATION, poster.send, emit, onDone);
+  const heartbeat = createQueue('heartbeat', SIGN, poster.send, emit);
   return {
+    /** Sends those of these notifications that the settings choose. */
     tell: (notifications: readonly Notification[]): void => {
-      const { webhook, webhookEvents } = ports.hooks();
-      if (webhook === undefined) return;
-      const at = new Date().toISOString();
-      const chosen = notifications.filter(({ type }) => isChosen(type, webhookEvents));
-      queue.add(
-        chosen.map(({ type, fields }) => {
-          const message = { id: `msg_${randomUUID()}`, at, host, type, fields };
-          return () => requestOf(message, ports.hooks(), scrub);
+      if (hooks().webhook === undefined) return;
+      const origin = { at: new Date().toISOString(), host: hostname() };
+      const chosen = notifications.filter(({ type }) => isChosen(type, hooks().webhookEvents));
+      webhook.add(
+        chosen.map((notification) => {
+          const message = { ...notification, ...origin, id: `msg_${randomUUID()}` };
+          return () => requestOf(message, hooks(), scrub);
         }),
       );
     },
-    close: queue.close,
+    /** Sends a heartbeat, unless the previous one is still being sent. */
+    beat: (): void => {
+      const request = (): PostRequest | null => {
+        const address = hooks().heartbeat?.reveal();
+        return address === undefined ? null : { method: 'GET', address };
+      };
+      if (!heartbeat.isBusy()) heartbeat.add([request]);
+    },
+    /** Delivers waiting requests without pauses between attempts; drops those left after the time, in milliseconds. */
+    close: async (timeoutMs: number): Promise<void> => {
+      await Promise.all([webhook.close(timeoutMs), heartbeat.close(timeoutMs)]);
+      await poster.close();
+    },
   };
 }
 
@@ -80,7 +81,7 @@ export function requestOf(
   message: WebhookMessage,
   { webhook, webhookSecret, webhookFormat }: Omit<HttpHooks, 'heartbeat'>,
   scrub: (text: string) => string,
-): UnsentRequest | null {
+): PostRequest | null {
   if (webhook === undefined) return null;
   const { id } = message;
   const { headers, body } = webhookContent(webhookFormat, message, scrub);
@@ -112,40 +113,20 @@ export function signatureOf(key: string, id: string, timestamp: number, body: st
   return `v1,${digest}`;
 }
 
-/** Makes a heartbeat. `beat` sends one, unless the previous one is still being sent. */
-export function createHeartbeat(ports: HttpHookPorts) {
-  const request = (): UnsentRequest | null => {
-    const { heartbeat } = ports.hooks();
-    return heartbeat === undefined ? null : { method: 'GET', address: heartbeat.reveal() };
-  };
-  const queue = createQueue('heartbeat', SIGN, ports);
-  return {
-    beat: (): void => {
-      if (!queue.isBusy()) queue.add([request]);
-    },
-    close: queue.close,
-  };
-}
-
-type UnsentRequest = Omit<PostRequest, 'signal'>;
-
 /** Number of attempts, and the waits between them. */
 interface DeliveryPolicy extends BackOffPolicy {
   readonly mostAttempts: number;
 }
 
 /** Makes a request as it must be now; null if the setting was removed. */
-type MakeRequest = () => UnsentRequest | null;
+type MakeRequest = () => PostRequest | null;
 
-/**
- * Makes a queue of requests to a receiver: they are sent one after the other, and each is tried until it arrives or is given up.
- * @param onDone called whenever nothing waits any more
- * @returns `close` delivers waiting requests without pauses between attempts; it drops those left after the time, in milliseconds
- */
+/** Makes a queue of requests to a receiver: they are sent one after the other, and each is tried until it arrives or is given up. */
 function createQueue(
   to: 'webhook' | 'heartbeat',
   policy: DeliveryPolicy,
-  { send, emit }: HttpHookPorts,
+  send: Poster['send'],
+  emit: EventSink,
   onDone = (): void => {},
 ) {
   const waiting: MakeRequest[] = [];
@@ -193,8 +174,7 @@ async function deliver(
     try {
       const present = request();
       if (present === null) return false;
-      const headers = { 'user-agent': 'workbook-mirror', ...present.headers };
-      const { status, retryAfterMs = 0 } = await send({ ...present, headers, signal: stop });
+      const { status, retryAfterMs = 0 } = await send(present, stop);
       if (status >= 200 && status < 300) return true;
       wishMs = Math.min(retryAfterMs, policy.maxDelayMs);
       throw new MirrorError(

@@ -12,7 +12,6 @@ export interface PostRequest {
   readonly address: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
-  readonly signal: AbortSignal;
 }
 
 export interface PostAnswer {
@@ -24,14 +23,10 @@ export interface PostAnswer {
 }
 
 /** Sends requests to the addresses of webhooks and the heartbeat. */
-export interface Poster {
-  /**
-   * Sends one request, once. Redirects are not followed: they could carry the data to another place.
-   * @throws MirrorError `notification.failed` when there is no answer
-   */
-  readonly send: (request: PostRequest) => Promise<PostAnswer>;
-  readonly close: () => Promise<void>;
-}
+export type Poster = ReturnType<typeof createPoster>;
+
+/** How long an address may take to answer, in milliseconds. */
+const ANSWER_TIMEOUT_MS = 30_000;
 
 /** Bytes of an answer to read, so that its connection can be reused; longer answers are cut off. */
 const ANSWER_BYTES_READ = 64 * 1024;
@@ -40,14 +35,17 @@ const ANSWER_BYTES_READ = 64 * 1024;
  * Opens a client. Proxies come from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
  * @param timeoutMs longest time from the start of a request to the end of its answer, in milliseconds
  */
-export function createPoster(timeoutMs: number): Poster {
-  const ways = createWays({
-    allowH2: false,
-    connections: 2,
-    connectTimeoutMs: timeoutMs,
-  });
+export function createPoster(timeoutMs = ANSWER_TIMEOUT_MS) {
+  const ways = createWays({ allowH2: false, connections: 2, connectTimeoutMs: timeoutMs });
   return {
-    send: async ({ method, address, headers, body, signal }) => {
+    /**
+     * Sends one request, once. Redirects are not followed: they could carry the data to another place.
+     * @throws MirrorError `notification.failed` when there is no answer
+     */
+    send: async (
+      { method, address, headers, body }: PostRequest,
+      signal: AbortSignal,
+    ): Promise<PostAnswer> => {
       const url = parsed(address);
       const credentials = takeCredentials(url);
       const limit = AbortSignal.timeout(timeoutMs);
@@ -59,7 +57,7 @@ export function createPoster(timeoutMs: number): Poster {
           origin: url.origin,
           path: url.pathname + url.search,
           method,
-          headers: { ...credentials, ...headers },
+          headers: { 'user-agent': 'workbook-mirror', ...credentials, ...headers },
           ...(body === undefined ? {} : { body }),
           signal: AbortSignal.any([signal, limit]),
         });

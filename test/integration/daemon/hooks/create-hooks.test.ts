@@ -5,7 +5,7 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { MirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
-import { Hooks } from '../../../../src/daemon/hooks/hooks.ts';
+import { createHooks } from '../../../../src/daemon/hooks/hooks.ts';
 import type { EventSink } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
 import { FakeService } from '../../../support/fake-service.ts';
@@ -27,9 +27,12 @@ it('runs the command for published, renamed and removed targets, in the tree whi
     for (const sink of sinks) sink(event);
   };
   const mirror = await openMirror(settings, emit);
-  const hooks = new Hooks(() => settings, mirror, emit, {
-    readMirror: new MirrorStatusReader(() => settings, mirror).read,
-  });
+  const hooks = createHooks(
+    () => settings,
+    mirror,
+    emit,
+    new MirrorStatusReader(() => settings, mirror).read,
+  );
   sinks.push(hooks.sink);
   onTestFinished(async () => {
     await hooks.close(1000);

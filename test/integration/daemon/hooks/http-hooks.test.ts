@@ -1,13 +1,9 @@
+import { hostname } from 'node:os';
+
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { createPoster } from '../../../../src/daemon/hooks/post.ts';
-import {
-  createHeartbeat,
-  createWebhook,
-  type HttpHooks,
-  signatureOf,
-  type Webhook,
-} from '../../../../src/daemon/hooks/http-hooks.ts';
+import { createHttpHooks, type HttpHooks, signatureOf } from '../../../../src/daemon/hooks/http-hooks.ts';
 import { inlineSecret } from '../../../../src/config/secret.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { Notification } from '../../../../src/daemon/hooks/notifications.ts';
@@ -41,16 +37,13 @@ function hooksOf({ address, key = null, filters = ['*'], format = 'json' }: Targ
   };
 }
 
-function startWebhook(target: Target): { webhook: Webhook; events: MirrorEvent[] } {
+function start(hooks: () => HttpHooks) {
   const events: MirrorEvent[] = [];
-  const webhook = createWebhook(
-    {
-      hooks: () => hooksOf(target),
-      send: startPoster().send,
-      emit: (event) => events.push(event),
-    },
-    (text) => text.replaceAll('s3cret', '[secret]'),
-    'machine',
+  const scrub = (text: string): string => text.replaceAll('s3cret', '[secret]');
+  const webhook = createHttpHooks(
+    hooks,
+    scrub,
+    (event) => events.push(event),
     () => {},
   );
   onTestFinished(() => webhook.close(0));
@@ -64,14 +57,14 @@ function note(target: string): Notification {
 describe('a webhook', () => {
   it('receives messages in order, with a signature over the body', async () => {
     const { origin, received } = await startReceiver(() => 204);
-    const { webhook, events } = startWebhook({ address: `${origin}/a/path?q=1`, key: KEY });
+    const { webhook, events } = start(() => hooksOf({ address: `${origin}/a/path?q=1`, key: KEY }));
     webhook.tell([note('A/main'), note('B/main')]);
     webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
     await expect.poll(() => received.length).toBe(3);
     expect(received.map(({ url }) => url)).toEqual(['/a/path?q=1', '/a/path?q=1', '/a/path?q=1']);
     const bodies = received.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
     expect(bodies).toMatchObject([
-      { type: 'target.failed', target: 'A/main', host: 'machine' },
+      { type: 'target.failed', target: 'A/main', host: hostname() },
       { type: 'target.failed', target: 'B/main' },
       { type: 'pass.failed', message: 'the key [secret] is refused' },
     ]);
@@ -87,7 +80,7 @@ describe('a webhook', () => {
 
   it('receives only chosen events, and without a key no signature', async () => {
     const { origin, received } = await startReceiver(() => 200);
-    const { webhook } = startWebhook({ address: origin, filters: ['pass.*'] });
+    const { webhook } = start(() => hooksOf({ address: origin, filters: ['pass.*'] }));
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
@@ -100,7 +93,7 @@ describe('a webhook', () => {
       if (count === 1) response.setHeader('retry-after', '1');
       return count === 1 ? 503 : 200;
     });
-    const { webhook, events } = startWebhook({ address: `${origin}/s3cret` });
+    const { webhook, events } = start(() => hooksOf({ address: `${origin}/s3cret` }));
     webhook.tell([note('A/main'), note('B/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([
@@ -118,7 +111,7 @@ describe('a webhook', () => {
   it('sends waiting messages in the current format, signed with the current key, and none without a valid one', async () => {
     const { origin, received } = await startReceiver(() => 200);
     const target = { address: origin, key: 'garbage', format: 'json' as HttpHooks['webhookFormat'] };
-    const { webhook, events } = startWebhook(target);
+    const { webhook, events } = start(() => hooksOf(target));
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(received).toEqual([]);
@@ -140,7 +133,7 @@ describe('a webhook', () => {
       response.setHeader('location', other.origin);
       return 307;
     });
-    const { webhook, events } = startWebhook({ address: origin });
+    const { webhook, events } = start(() => hooksOf({ address: origin }));
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([{ hint: expect.stringContaining('Redirects are not followed') as string }]);
@@ -149,7 +142,7 @@ describe('a webhook', () => {
 
   it('that hangs is abandoned at the end of the program, and waiting messages are bounded', async () => {
     const { origin, received } = await startReceiver(() => null);
-    const { webhook, events } = startWebhook({ address: origin });
+    const { webhook, events } = start(() => hooksOf({ address: origin }));
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.body).toContain('T4000/main');
@@ -164,9 +157,7 @@ describe('a request', () => {
 
   it('to a receiver that never answers fails after a time', async () => {
     const { origin } = await startReceiver(() => null);
-    await expect(
-      startPoster(200).send({ method: 'GET', address: origin, signal: never }),
-    ).rejects.toMatchObject({
+    await expect(startPoster(200).send({ method: 'GET', address: origin }, never)).rejects.toMatchObject({
       code: 'notification.failed',
       message: expect.stringContaining('did not answer within') as string,
     });
@@ -179,7 +170,7 @@ describe('a request', () => {
     'not an address s3cret',
   ])('to %s fails, and only its origin is reported', async (address) => {
     const error: unknown = await startPoster()
-      .send({ method: 'GET', address, signal: never })
+      .send({ method: 'GET', address }, never)
       .catch((reason: unknown) => reason);
     expect(error).toMatchObject({ code: 'notification.failed' });
     const { message, hint } = error as { message: string; hint: string };
@@ -189,7 +180,7 @@ describe('a request', () => {
   it('sends a user name and a password of the address as it should', async () => {
     const { origin, received } = await startReceiver(() => 200);
     const address = `${origin.replace('//', '//user:p%40ss@')}/x`;
-    await startPoster().send({ method: 'GET', address, signal: never });
+    await startPoster().send({ method: 'GET', address }, never);
     const credentials = Buffer.from('user:p@ss').toString('base64');
     expect(received[0]?.headers.authorization).toBe(`Basic ${credentials}`);
   });
@@ -197,17 +188,12 @@ describe('a request', () => {
 
 it('a heartbeat is one request at a time, and is retried after a failure', async () => {
   const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
-  const events: MirrorEvent[] = [];
   const hooks: HttpHooks = {
     heartbeat: inlineSecret(`${origin}/s3cret`),
     webhookEvents: [],
     webhookFormat: 'json',
   };
-  const heartbeat = createHeartbeat({
-    hooks: () => hooks,
-    send: startPoster().send,
-    emit: (event) => events.push(event),
-  });
+  const { webhook: heartbeat, events } = start(() => hooks);
   for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
   await expect.poll(() => events.length).toBe(1);
   expect(JSON.stringify(events)).not.toContain('s3cret');

@@ -202,12 +202,8 @@ describe('a proxy', () => {
     vi.stubEnv('HTTP_PROXY', dead);
     const poster = createPoster(5000);
     onTestFinished(poster.close);
-    const sent = {
-      method: 'POST',
-      address: 'http://hook.test/secret',
-      signal: new AbortController().signal,
-    } as const;
-    await expect(poster.send(sent)).rejects.toMatchObject({
+    const sent = { method: 'POST', address: 'http://hook.test/secret' } as const;
+    await expect(poster.send(sent, new AbortController().signal)).rejects.toMatchObject({
       code: 'notification.failed',
       message: expect.stringContaining(`http://${dead} (HTTP_PROXY)`) as string,
     });
