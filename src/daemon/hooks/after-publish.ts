@@ -1,6 +1,6 @@
 import { lstat } from 'node:fs/promises';
 
-import { type BackgroundWork, createBackgroundWork } from '../../lib/concurrency/background-work.ts';
+import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import type { NewState } from '../../mirror/pass/context.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { backOffDelayMs } from '../../lib/time/back-off.ts';
@@ -50,7 +50,16 @@ const LEAST_WAIT_MS = 100;
  */
 export class AfterPublish {
   readonly #ports: AfterPublishPorts;
-  readonly #running: BackgroundWork;
+  readonly #running = createBackgroundWork(
+    async ({ closing, stop }) => {
+      clearTimeout(this.#timer);
+      await this.#runAll(closing, stop).finally(() => this.#wakeLater(closing));
+    },
+    (error) => {
+      this.#isAllToSee = true;
+      this.#report(null, error);
+    },
+  );
   readonly #delivered = new Map<string, HookTree>();
   readonly #due = new Map<string, DueHook>();
   /** The states published since the last check. */
@@ -66,16 +75,6 @@ export class AfterPublish {
 
   constructor(ports: AfterPublishPorts) {
     this.#ports = ports;
-    this.#running = createBackgroundWork(
-      async ({ closing, stop }) => {
-        clearTimeout(this.#timer);
-        await this.#runAll(closing, stop).finally(() => this.#wakeLater(closing));
-      },
-      (error) => {
-        this.#isAllToSee = true;
-        this.#report(null, error);
-      },
-    );
   }
 
   /** A target has a new state, which is durable and visible. */
@@ -139,24 +138,16 @@ export class AfterPublish {
 
   /** Finds out what is due. Until the state can be read, only trees that this process published are known to be. */
   async #look(): Promise<void> {
-    const isRecalled = await this.#recall();
+    if (!this.#isRecalled) {
+      const recalled = await this.#ports.recall();
+      for (const [target, tree] of recalled ?? [])
+        if (!this.#delivered.has(target)) this.#delivered.set(target, tree);
+      this.#isRecalled = recalled !== null;
+    }
     for (const [target, tree] of this.#toSee) this.#lookAt(target, tree);
     this.#toSee.clear();
-    if (!this.#isAllToSee || !isRecalled) return;
+    if (!this.#isAllToSee || !this.#isRecalled) return;
     this.#isAllToSee = false;
-    await this.#lookAtAll();
-  }
-
-  async #recall(): Promise<boolean> {
-    const recalled = this.#isRecalled ? null : await this.#ports.recall();
-    if (recalled === null) return this.#isRecalled;
-    for (const [target, tree] of recalled)
-      if (!this.#delivered.has(target)) this.#delivered.set(target, tree);
-    this.#isRecalled = true;
-    return true;
-  }
-
-  async #lookAtAll(): Promise<void> {
     const trees = await this.#ports.inventory();
     this.#due.clear();
     for (const due of dueHooks(trees, this.#delivered)) this.#due.set(due.target, due);
