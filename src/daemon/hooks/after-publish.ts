@@ -124,6 +124,7 @@ export class AfterPublish {
         this.#due.clear();
         this.#toSee.clear();
         this.#changes.clear();
+        this.#failed.clear();
         this.#isAllToSee = false;
         return;
       }

@@ -1,7 +1,7 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { AfterPublish } from '../../../../src/daemon/hooks/after-publish.ts';
 import type { HookTree } from '../../../../src/mirror/state/state.ts';
@@ -27,13 +27,15 @@ async function startStand(script: string) {
   const trees = new Map<string, Tree>();
   const stored = new Map<string, HookTree>();
   const events: MirrorEvent[] = [];
-  const parts = { script, isStateThere: true, isDiskThere: true };
+  const parts = { script, isStateThere: true, isDiskThere: true, asked: 0 };
   const open = (): AfterPublish =>
     new AfterPublish({
       layout: layoutOf(folder),
       scrub: (text) => text.replaceAll('s3cret', '[secret]'),
-      command: () =>
-        parts.script === '' ? null : { words: ['/bin/sh', '-c', parts.script], timeoutMs: 20_000 },
+      command: () => {
+        parts.asked += 1;
+        return parts.script === '' ? null : { words: ['/bin/sh', '-c', parts.script], timeoutMs: 20_000 };
+      },
       inventory: async () => {
         if (!parts.isDiskThere) throw new MirrorError('disk.failed', 'The disk is away.');
         const found = [...trees].map(([path, { id, publishedAtMs }]) =>
@@ -221,6 +223,12 @@ describe('the command after publishing', () => {
     stand.publish('A/main', 1, 'a');
     expect(await stand.queue.settled()).toBe(1);
     stand.parts.script = '';
+    // The time for another try is over: without a command, it must not be awaited again and again.
+    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 3_600_000);
+    onTestFinished(() => clock.mockRestore());
     expect(await stand.look()).toBe(0);
+    const asked = stand.parts.asked;
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(stand.parts.asked).toBe(asked);
   });
 });
