@@ -1,9 +1,9 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import type { EventSink } from '../../app/events.ts';
-import type { DaemonReport } from '../status/status-schema.ts';
-import { countEvents } from './metrics-events.ts';
-import { registerGauges } from './metrics-report.ts';
+import { type EventFields, type EventSink, type EventTable, forEvent } from '../../app/events.ts';
+import { TRIGGERS } from '../../mirror/pass/events.ts';
+import { type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
+import { inSeconds, PREFIX, registerGauges } from './metrics-report.ts';
 
 /** The metrics of a daemon. */
 export interface Metrics {
@@ -20,9 +20,9 @@ export interface Metrics {
 export function createMetrics(): Metrics {
   const counted = new Registry();
   collectDefaultMetrics({ register: counted });
-  const sink = countEvents(counted);
+  const listeners = { ...passMetrics(counted), ...pullMetrics(counted), ...otherMetrics(counted) };
   return {
-    sink,
+    sink: (event) => forEvent(listeners, event),
     render: async (report) => {
       // A new registry for each scrape: old series disappear with the report, and simultaneous scrapes
       // do not mix.
@@ -31,6 +31,121 @@ export function createMetrics(): Metrics {
       const text = `${await judged.metrics()}\n${await counted.metrics()}`;
       // Not every scraper can read the library's own spelling.
       return { contentType: counted.contentType, text: text.replaceAll(' Nan\n', ' NaN\n') };
+    },
+  };
+}
+
+/** From a pass that finds nothing to do to the first one of a large mirror, in seconds. */
+const PASS_BUCKETS = [0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200];
+/** From a small tree in the same house to an archive of many gigabytes, in seconds. */
+const PULL_BUCKETS = [0.05, 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300, 600, 1800];
+
+const PULL_RESULTS = ['published', 'unchanged', 'failed', 'held', 'absent'] as const;
+const FILE_CHANGES = ['added', 'changed', 'removed'] as const;
+
+/** The listeners for some events, by name. */
+type Listeners = EventTable<[], void>;
+
+function withName(registry: Registry, name: string, help: string) {
+  return { name: PREFIX + name, help, registers: [registry] };
+}
+
+/** @param zero labels that begin at 0: a series that begins at 1 shows no first increase */
+function counter(
+  registry: Registry,
+  name: string,
+  help: string,
+  zero: readonly Readonly<Record<string, string>>[] = [],
+): Counter {
+  const made = new Counter({ ...withName(registry, name, help), labelNames: Object.keys(zero[0] ?? {}) });
+  for (const labels of zero) made.inc(labels, 0);
+  return made;
+}
+
+function passMetrics(registry: Registry): Listeners {
+  const series = TRIGGERS.flatMap((trigger) => PASS_RESULTS.map((result) => ({ trigger, result })));
+  const ended = counter(registry, 'passes_total', 'Passes that ended, by trigger and result.', series);
+  const durations = new Histogram({
+    ...withName(registry, 'pass_duration_seconds', 'Duration of passes.'),
+    labelNames: ['result'],
+    buckets: PASS_BUCKETS,
+  });
+  for (const result of PASS_RESULTS) durations.zero({ result });
+  const end =
+    (result: (typeof PASS_RESULTS)[number]) =>
+    ({ trigger, durationMs }: EventFields['pass.abandoned']): void => {
+      ended.inc({ trigger, result });
+      durations.observe({ result }, inSeconds(durationMs));
+    };
+  return {
+    'pass.finished': end('finished'),
+    'pass.failed': end('failed'),
+    'pass.abandoned': end('abandoned'),
+  };
+}
+
+function pullMetrics(registry: Registry): Listeners {
+  const pulls = PULL_RESULTS.map((result) => ({ result }));
+  const results = counter(registry, 'pulls_total', 'Results of targets that had to be pulled.', pulls);
+  const downloaded = counter(registry, 'downloaded_bytes_total', 'Downloaded bytes of contents.');
+  const kinds = FILE_CHANGES.map((kind) => ({ kind }));
+  const changedFilesHelp = 'Changed files of published trees, by kind.';
+  const changedFiles = counter(registry, 'changed_files_total', changedFilesHelp, kinds);
+  const durations = new Histogram({
+    ...withName(registry, 'pull_duration_seconds', 'Duration of completed pulls.'),
+    buckets: PULL_BUCKETS,
+  });
+  const end = (result: (typeof PULL_RESULTS)[number]) => (): void => results.inc({ result });
+  return {
+    'target.pulled': (event) => {
+      // These methods change no file.
+      const isPublish = event.method !== 'none' && event.method !== 'manifest';
+      results.inc({ result: isPublish ? 'published' : 'unchanged' });
+      downloaded.inc(event.downloadedBytes);
+      durations.observe(inSeconds(event.durationMs));
+      for (const kind of FILE_CHANGES) changedFiles.inc({ kind }, event[kind]);
+    },
+    'target.failed': end('failed'),
+    'target.held': end('held'),
+    'deletion.held': end('held'),
+    'target.absent': end('absent'),
+  };
+}
+
+function otherMetrics(registry: Registry): Listeners {
+  const gauge = (name: string, help: string): Gauge => new Gauge(withName(registry, name, help));
+  const count = (name: string, help: string, zero?: readonly Record<string, string>[]): Counter =>
+    counter(registry, name, help, zero);
+  const retriedHelp = 'Repeated requests to the service, by error code.';
+  const retried = new Counter({
+    ...withName(registry, 'requests_retried_total', retriedHelp),
+    labelNames: ['code'],
+  });
+  const retired = count('retired_targets_total', 'Targets whose trees were moved to the history.');
+  const hookResults = [{ result: 'finished' }, { result: 'failed' }];
+  const hooks = count('hook_runs_total', 'Completed hook runs, by result.', hookResults);
+  const receivers = [{ to: 'webhook' }, { to: 'heartbeat' }];
+  const undeliveredHelp = 'Notifications that were not delivered, by receiver.';
+  const undelivered = count('notification_failures_total', undeliveredHelp, receivers);
+  const stateFailures = count('state_failures_total', 'Times that the state cache began to fail.');
+  const stateFailing = gauge('state_failing', 'Whether the state cache failed at the last try.');
+  const droppedLines = count('log_lines_dropped_total', 'Lines of the log that could not be written.');
+  const logFailing = gauge('log_failing', 'Whether lines of the log are dropped.');
+  return {
+    'service.retry': ({ code }) => retried.inc({ code }),
+    'target.retired': () => retired.inc(),
+    'hook.finished': () => hooks.inc({ result: 'finished' }),
+    'hook.failed': () => hooks.inc({ result: 'failed' }),
+    'notification.failed': ({ to }) => undelivered.inc({ to }),
+    'state.failed': () => {
+      stateFailures.inc();
+      stateFailing.set(1);
+    },
+    'state.recovered': () => stateFailing.set(0),
+    'log.failed': () => logFailing.set(1),
+    'log.resumed': (event) => {
+      logFailing.set(0);
+      droppedLines.inc(event.droppedLines);
     },
   };
 }
