@@ -9,7 +9,7 @@ import { createBoundServer, type ServerPatience } from '../../lib/http/server.ts
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import { type ControlPlace, TaskRoutes } from './task-routes.ts';
+import type { createTaskRoutes } from './task-routes.ts';
 
 /** A command that waits for a pass sends nothing until the pass ends. */
 const PATIENCE: ServerPatience = { requestMs: 15_000, idleMs: 0 };
@@ -20,31 +20,29 @@ const MAX_CONNECTIONS = 64;
 /**
  * Listens for commands on the control socket of a directory. Only the permissions of the socket decide who may connect: the owner, root,
  * and the group if the directory is group-writable. If the file system has no sockets, it says so once, and the daemon goes on.
+ * @returns a function that ends this
  */
 export async function startControlSocket(
   layout: DirectoryLayout,
-  place: ControlPlace,
+  routes: ReturnType<typeof createTaskRoutes>,
   emit: EventSink,
-): Promise<{ readonly close: () => Promise<void> }> {
+): Promise<() => Promise<void>> {
   const server = createBoundServer(PATIENCE);
   server.maxConnections = MAX_CONNECTIONS;
-  const routes = new TaskRoutes(place);
   server.on('request', (request, response) => {
     routes.answer(request, response).catch(() => response.destroy());
   });
   try {
     const stopListening = await listen(server, layout);
-    return {
-      close: async () => {
-        routes.close();
-        server.closeAllConnections();
-        await stopListening();
-      },
+    return async () => {
+      routes.close();
+      server.closeAllConnections();
+      await stopListening();
     };
   } catch (error) {
     const failure = callError(error, 'making the control socket', layout.controlSocket);
     emit({ name: 'control.unavailable', ...eventFailure(failure) });
-    return { close: () => Promise.resolve() };
+    return () => Promise.resolve();
   }
 }
 

@@ -1,6 +1,6 @@
 import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import type { LiveStatus } from '../../app/tasks/task.ts';
+import type { LiveStatus, TaskPlace } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { DriftWatch } from '../drift/drift-watch.ts';
 import type { Loop } from '../loop.ts';
@@ -8,7 +8,7 @@ import type { KnownSecrets } from '../settings/known-secrets.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { startControlSocket } from './control-socket.ts';
 import type { PassRequests } from './pass-requests.ts';
-import type { ControlPlace } from './task-routes.ts';
+import { createTaskRoutes } from './task-routes.ts';
 
 /** The parts of the daemon that tasks use. */
 interface DaemonParts {
@@ -30,10 +30,9 @@ export async function listenToCommands(
   emit: EventSink,
 ): Promise<{ readonly sink: EventSink; readonly close: () => Promise<void> }> {
   const watchers = new Set<EventSink>();
-  const place: ControlPlace = {
+  const place: TaskPlace = {
     settings: { ofDirectory: current, ofService: current, ofMirror: current },
     isDaemon: true,
-    secrets: secrets.all,
     makePass: async (targets, emit) => {
       // A failing disk fails the pass, too, which reports it.
       await drift.repair(targets).catch(() => {});
@@ -57,7 +56,8 @@ export async function listenToCommands(
         }
       }),
   };
-  const { close } = await startControlSocket(mirror.store.layout, place, emit);
+  const routes = createTaskRoutes(place, secrets.all);
+  const close = await startControlSocket(mirror.store.layout, routes, emit);
   return {
     close,
     sink: (event) => {
