@@ -4,7 +4,7 @@ import { fromBufferPromise } from 'yauzl';
 
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
 import type { ProbeAnswer } from './connection.ts';
-import { given, holds, NotMet, NotTried } from './verdict.ts';
+import { given, holds, NotMet } from './verdict.ts';
 import { isArchive, shapeOf } from './words.ts';
 
 /** A fully read archive. */
@@ -21,7 +21,7 @@ const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
 /**
  * Reads the archive in an answer, in memory: every entry must have the size and CRC-32 of the directory (APPNOTE 6.3.10).
  * @param workbookPaths paths of the listed workbooks on its branch
- * @throws NotMet unless it is a complete archive that the mirror can read; NotTried if it is too large
+ * @throws NotMet unless it is a complete archive that the mirror can read, and not too large
  */
 export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<string>): Promise<Archive> {
   holds(isArchive(answer), shapeOf(answer));
@@ -49,7 +49,7 @@ export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<s
       leadingFolder: leading.kind,
     };
   } catch (error) {
-    if (error instanceof NotMet || error instanceof NotTried) throw error;
+    if (error instanceof NotMet) throw error;
     // The error may name an entry.
     throw new NotMet('it is not a complete zip archive, or packed in a way that the mirror cannot read');
   }

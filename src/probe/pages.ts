@@ -1,28 +1,27 @@
+import { workbookSchema } from '../lib/api/schemas.ts';
 import type { Entry } from './statement.ts';
-import type { PageList, Subject } from './subject.ts';
+import { rowsOf, type Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
-import { isObject, partOf } from './words.ts';
 
 /** Identifies a workbook on a branch. */
 export function keyOf(row: unknown): string {
-  return isObject(row) ? JSON.stringify([row['id'], partOf(row, 'version')['branch']]) : JSON.stringify(row);
-}
-
-/** The rows of all pages. */
-export function rowsOf({ pages }: PageList): readonly unknown[] {
-  return pages.flatMap(({ rows }) => rows);
+  const { data } = workbookSchema.safeParse(row);
+  return JSON.stringify(data === undefined ? row : [data.id, data.version.branch]);
 }
 
 async function checkPrevious(subject: Subject): Promise<string> {
   const { pages } = await subject.pages();
-  holds((pages[0]?.body['previous'] ?? null) === null, 'previous of the first page is not null');
+  holds((pages[0]?.previous ?? null) === null, 'previous of the first page is not null');
   const rest = pages.slice(1, 1 + subject.options.sample);
-  for (const [index, { address, body }] of rest.entries()) {
-    const previous = typeof body['previous'] === 'string' ? URL.parse(body['previous'], address.href) : null;
-    holds(previous !== null, 'previous of a later page is null');
-    holds(previous.origin === address.origin, 'previous leads to another origin');
-    const back = await subject.page(previous);
-    holds(JSON.stringify(back.rows) === JSON.stringify(pages[index]?.rows), 'previous leads to another page');
+  for (const [index, { address, previous }] of rest.entries()) {
+    const target = typeof previous === 'string' ? URL.parse(previous, address.href) : null;
+    holds(target !== null, 'previous of a later page is null');
+    holds(target.origin === address.origin, 'previous leads to another origin');
+    const { results } = await subject.page(target);
+    holds(
+      JSON.stringify(results) === JSON.stringify(pages[index]?.results),
+      'previous leads to another page',
+    );
   }
   return rest.length === 0 ? 'there is one page only' : `${rest.length} followed back`;
 }
@@ -60,12 +59,11 @@ export const PAGE_STATEMENTS: Readonly<Record<string, Entry>> = {
       const rows = rowsOf(list);
       const answer = `${rows.length} on ${list.pages.length}`;
       holds(list.cut === null || list.cut === 'too many', `${answer} (${list.cut ?? ''})`);
-      const odd = rows.filter((row) => !isObject(row)).length;
+      const odd = rows.filter((row) => typeof row !== 'object' || row === null).length;
       holds(odd === 0, `${answer}, ${odd} malformed`);
-      const references = list.pages.flatMap(({ body: { next, previous } }) => [next, previous]);
-      const isReference = (value: unknown): boolean =>
-        value === null || (typeof value === 'string' && value !== '');
-      holds(references.every(isReference), `${answer}, next or previous is neither`);
+      const references = list.pages.flatMap(({ next, previous }) => [next, previous]);
+      const isNeither = references.some((value) => value === undefined || value === '');
+      holds(!isNeither, `${answer}, next or previous is neither`);
       return list.cut === null ? answer : `${answer} (${list.cut})`;
     },
     meaning: (answer) => {
@@ -92,15 +90,13 @@ export const PAGE_STATEMENTS: Readonly<Record<string, Entry>> = {
     says: 'next leads to a page at the base address',
     check: async (subject) => {
       const { pages } = await subject.pages();
-      const references = pages.flatMap(({ address, body: { next } }) =>
-        typeof next === 'string' ? [URL.parse(next, address.href)?.href ?? ''] : [],
+      const targets = pages.flatMap(({ address, next }) =>
+        typeof next === 'string' ? [URL.parse(next, address.href)?.href] : [],
       );
       const base = `${new URL(subject.options.baseUrl).href}/`;
-      holds(
-        references.every((href) => href.startsWith(base)),
-        'another address',
-      );
-      return references.length === 0 ? 'always null' : 'the base address';
+      const isElsewhere = targets.some((href) => href?.startsWith(base) !== true);
+      holds(!isElsewhere, 'another address');
+      return targets.length === 0 ? 'always null' : 'the base address';
     },
     meaning: 'the mirror stays at its own base address: if next leads elsewhere, it uses only the query',
   },

@@ -4,7 +4,7 @@ import { repositorySchema } from '../lib/api/schemas.ts';
 import { statementsOf } from './statement.ts';
 import { LIST_BYTES } from './subject.ts';
 import { allHold, given, holds } from './verdict.ts';
-import { faultIn, isObject, jsonOf, shapeOf } from './words.ts';
+import { faultIn, jsonOf, shapeOf } from './words.ts';
 
 const text = z.string('is not a string').min(1, 'is empty');
 
@@ -66,8 +66,9 @@ export const REPOSITORY_STATEMENTS = statementsOf(
     'repositories.unique': {
       says: 'no two repositories have one id or one full_name',
       check: async (subject) => {
-        const rows = (await subject.repositoryRows()).filter(isObject);
-        for (const field of ['id', 'full_name'])
+        const all = await subject.repositoryRows();
+        const rows = all.flatMap((row) => repositorySchema.safeParse(row).data ?? []);
+        for (const field of ['id', 'full_name'] as const)
           holds(new Set(rows.map((row) => row[field])).size === rows.length, `${field} occurs twice`);
         return 'all';
       },

@@ -1,5 +1,5 @@
 import type { Subject } from './subject.ts';
-import { NotMet, NotTried } from './verdict.ts';
+import { NotMet } from './verdict.ts';
 
 /** The parts of the report, in its order. */
 export const GROUPS = [
@@ -27,7 +27,7 @@ export interface Statement {
   /**
    * Observes the service.
    * @returns the answer in counts and words: no name of a repository, workbook, person or host
-   * @throws NotMet if the statement is false, NotTried if there is nothing to try it on
+   * @throws NotMet if the statement is false, or there is nothing to try it on
    */
   readonly check: (subject: Subject) => Promise<string> | string;
   /** The consequence for the mirror if the statement is false; or a function that derives it from the answer, null for none. */
@@ -70,8 +70,7 @@ export async function tryStatement(id: string, statement: Statement, subject: Su
   try {
     return found(kind === 'open' ? 'seen' : 'holds', await check(subject));
   } catch (error) {
-    if (error instanceof NotTried) return found('not tried', error.message);
-    if (error instanceof NotMet) return found(kind === 'open' ? 'seen' : 'differs', error.message);
+    if (error instanceof NotMet) return found(error.outcome, error.message);
     throw error;
   }
 }

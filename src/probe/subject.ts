@@ -1,13 +1,15 @@
+import type { z } from 'zod';
+
 import { contentsPath, REPOSITORIES_PATH, underOtherName, WORKBOOKS_PATH } from '../lib/api/requests.ts';
-import { pageSchema } from '../lib/api/schemas.ts';
+import { type ApiWorkbook, pageSchema, workbookSchema } from '../lib/api/schemas.ts';
 import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import { nextPageUrl } from '../mirror/upstream/workbooks.ts';
 import { type Archive, readArchive } from './archive.ts';
 import { type AskOptions, Asker, type ProbeAnswer, type ProbeRequest } from './connection.ts';
-import { atLeastOne, given, holds, NotMet } from './verdict.ts';
-import { isArchive, isObject, jsonOf, type JsonObject, shapeOf } from './words.ts';
+import { atLeastOne, given, holds, NotMet, orNull } from './verdict.ts';
+import { isArchive, jsonOf, shapeOf } from './words.ts';
 
 /** Settings of a probe. */
 export interface ProbeOptions extends AskOptions {
@@ -20,27 +22,14 @@ export interface ProbeOptions extends AskOptions {
 }
 
 /** A page of v1, and its address. */
-export interface PageSeen {
-  readonly address: URL;
-  readonly body: JsonObject;
-  readonly count: number;
-  readonly rows: readonly unknown[];
-}
+export type PageSeen = Readonly<z.infer<typeof pageSchema>> & { readonly address: URL };
 
 /** The pages of the list of workbooks. */
 export interface PageList {
   /** In their order, as far as they could be followed. */
   readonly pages: readonly PageSeen[];
   /** Why not all could be followed; null if they could. */
-  readonly cut: string | null;
-}
-
-/** A workbook on a branch. */
-export interface ListedWorkbook {
-  readonly integration: string;
-  readonly branch: string;
-  /** Without the leading slash of its name. */
-  readonly path: string;
+  readonly cut: 'too many' | 'not to be followed' | 'answer of another kind' | null;
 }
 
 /** A fully downloaded branch. */
@@ -81,7 +70,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
  */
 export function orderCandidates(
   repositories: readonly Repository[],
-  listed: readonly ListedWorkbook[],
+  listed: ReadonlyArray<Pick<ApiWorkbook, 'integration'>>,
 ): Repository[] {
   const weights = new Map(
     repositories.map((each) => [each, workbooksOf(each, listed).length || Number.MAX_SAFE_INTEGER]),
@@ -89,8 +78,21 @@ export function orderCandidates(
   return [...repositories].sort((a, b) => (weights.get(a) ?? 0) - (weights.get(b) ?? 0));
 }
 
-function workbooksOf({ id, fullName }: Repository, listed: readonly ListedWorkbook[]): ListedWorkbook[] {
+function workbooksOf<T extends Pick<ApiWorkbook, 'integration'>>(
+  { id, fullName }: Repository,
+  listed: readonly T[],
+): T[] {
   return listed.filter(({ integration }) => integration === fullName || integration === id);
+}
+
+/** The path of a workbook in its repository. */
+function pathOf({ name }: ApiWorkbook): string {
+  return name.replace(/^\/+/, '');
+}
+
+/** The rows of all pages. */
+export function rowsOf({ pages }: PageList): readonly unknown[] {
+  return pages.flatMap(({ results }) => results);
 }
 
 /** The form that finds contents; null if none does. */
@@ -150,8 +152,8 @@ export class Subject {
 
   /** The rows that the mirror would accept. */
   readonly repositories = once(async (): Promise<readonly Repository[]> => {
-    const rows = await orNotMet(this.repositoryRows());
-    return rows instanceof NotMet ? [] : readRepositoryRows(rows).repositories;
+    const rows = await orNull(this.repositoryRows());
+    return readRepositoryRows(rows ?? []).repositories;
   });
 
   /** Requests a page of v1. @param target the query after the path, or an address. @throws NotMet unless it is a page */
@@ -159,26 +161,25 @@ export class Subject {
     given(this.apiToken !== null, NO_TOKEN);
     const address = target instanceof URL ? target : new URL(this.options.baseUrl + WORKBOOKS_PATH + target);
     const answer = await this.ask({ generation: 'v1', target: address, maxBytes: LIST_BYTES });
-    const body = jsonOf(answer);
-    const parsed = answer.status === 200 ? pageSchema.safeParse(body) : null;
-    if (parsed?.success !== true || !isObject(body)) throw new NotMet(shapeOf(answer));
-    return { address, body, count: parsed.data.count, rows: parsed.data.results };
+    const { data } = pageSchema.safeParse(jsonOf(answer));
+    if (answer.status !== 200 || data === undefined) throw new NotMet(shapeOf(answer));
+    return { ...data, address };
   }
 
   /**
    * Reads a list of workbooks, and follows its pages as the mirror does.
-   * @throws NotMet unless the first answer is a page; NotTried without a token
+   * @throws NotMet unless the first answer is a page
    */
   async readPages(query = ''): Promise<PageList> {
     const pages = [await this.page(query)];
-    for (let next = pages[0]?.body['next']; typeof next === 'string' && next !== '';) {
+    for (let next = pages[0]?.next ?? ''; next !== '';) {
       if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
       const address = nextAfter(next, pages);
       if (address === null) return { pages, cut: 'not to be followed' };
-      const page = await orNotMet(this.page(address));
-      if (page instanceof NotMet) return { pages, cut: 'answer of another kind' };
+      const page = await orNull(this.page(address));
+      if (page === null) return { pages, cut: 'answer of another kind' };
       pages.push(page);
-      next = page.body['next'];
+      next = page.next ?? '';
     }
     return { pages, cut: null };
   }
@@ -186,27 +187,20 @@ export class Subject {
   /** All pages of the list of workbooks. */
   readonly pages = once(() => this.readPages());
 
-  /** All rows of the list of workbooks that are objects. @throws NotTried if none is listed */
-  async workbooks(): Promise<readonly JsonObject[]> {
-    return atLeastOne(await this.#rows(), 'no workbook is listed');
+  /** All rows of the list of workbooks; other statements report faults of the list. @throws NotMet if none is listed */
+  async rows(): Promise<readonly unknown[]> {
+    given(this.apiToken !== null, NO_TOKEN);
+    const list = await orNull(this.pages());
+    return atLeastOne(list === null ? [] : rowsOf(list), 'no workbook is listed');
   }
 
-  /** The rows of the list of workbooks that are objects. Other statements report faults of the list. */
-  async #rows(): Promise<readonly JsonObject[]> {
-    const list = await orNotMet(this.pages());
-    return list instanceof NotMet ? [] : list.pages.flatMap((page) => page.rows).filter(isObject);
+  /** The rows that the mirror would accept. @throws NotMet if no row is listed */
+  async workbooks(): Promise<readonly ApiWorkbook[]> {
+    return (await this.rows()).flatMap((row) => workbookSchema.safeParse(row).data ?? []);
   }
 
-  /** The rows that name their repository; none if v1 is not probed. */
-  readonly listed = once(async (): Promise<readonly ListedWorkbook[]> => {
-    if (this.apiToken === null) return [];
-    return (await this.#rows()).flatMap(({ integration, name, version }) => {
-      const branch = isObject(version) ? version['branch'] : null;
-      if (typeof integration !== 'string' || typeof name !== 'string' || typeof branch !== 'string')
-        return [];
-      return [{ integration, branch, path: name.replace(/^\/+/, '') }];
-    });
-  });
+  /** The same; none if v1 is not probed. */
+  readonly listed = once(async () => (await orNull(this.workbooks())) ?? []);
 
   /** The answers of one repository of each kind to the forms of reference; null for a kind without repositories. */
   readonly references = once(async () => {
@@ -235,23 +229,26 @@ export class Subject {
     for (const { repository, reference } of await this.#candidates()) {
       if (repositories.size === sample) break;
       const workbooks = workbooksOf(repository, await this.listed());
-      const branches = [...new Set(workbooks.map(({ branch }) => branch))].slice(0, sample);
+      const branches = [...new Set(workbooks.map(({ version }) => version.branch))].slice(0, sample);
       for (const branch of branches.length === 0 ? [null] : branches) {
         const answer = await this.askContents({ reference, branch });
         if (answer.status === 200 && !answer.isWhole) continue;
-        const listed = workbooks.flatMap((each) => (each.branch === branch ? [each.path] : []));
-        const archive = await orNotMet(readArchive(answer, listed));
-        if (archive instanceof NotMet) fault ??= archive;
-        else if (archive.files.size > 0) {
+        const listed = workbooks.filter(({ version }) => version.branch === branch).map(pathOf);
+        try {
+          const archive = await readArchive(answer, listed);
+          if (archive.files.size === 0) continue;
           samples.push({ ...archive, repository, reference, branch, answer, listed });
           repositories.add(repository.id);
+        } catch (error) {
+          if (!(error instanceof NotMet)) throw error;
+          if (error.outcome === 'differs') fault ??= error;
         }
       }
     }
     return { samples, fault };
   });
 
-  /** The downloaded branches. @throws NotTried without any */
+  /** The downloaded branches. @throws NotMet without any */
   async samples(): Promise<readonly [SampledBranch, ...SampledBranch[]]> {
     const { samples } = await this.downloads();
     return atLeastOne(samples, 'no repository with files could be downloaded within the limit');
@@ -272,7 +269,7 @@ export class Subject {
       });
   }
 
-  /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotTried without any */
+  /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotMet without any */
   async files() {
     const files = (await this.samples()).flatMap((of) => {
       const rank = ([path]: readonly [string, Buffer]): number =>
@@ -281,16 +278,6 @@ export class Subject {
       return inOrder.slice(0, this.options.sample).map(([path, bytes]) => ({ of, path, bytes }));
     });
     return atLeastOne(files, 'no file was found');
-  }
-}
-
-/** The result, or the fault of an answer that is not as specified. */
-async function orNotMet<T>(asked: Promise<T>): Promise<T | NotMet> {
-  try {
-    return await asked;
-  } catch (error) {
-    if (error instanceof NotMet) return error;
-    throw error;
   }
 }
 

@@ -1,11 +1,12 @@
-/** A statement is false. */
+/** A statement is false, or there is nothing to try it on. The message is the answer in the report. */
 export class NotMet extends Error {
   override readonly name = 'NotMet';
-}
+  readonly outcome: 'differs' | 'not tried';
 
-/** There is nothing to try a statement on. */
-export class NotTried extends Error {
-  override readonly name = 'NotTried';
+  constructor(answer: string, outcome: NotMet['outcome'] = 'differs') {
+    super(answer);
+    this.outcome = outcome;
+  }
 }
 
 /** @throws NotMet unless the condition holds */
@@ -13,16 +14,26 @@ export function holds(condition: boolean, otherwise: string): asserts condition 
   if (!condition) throw new NotMet(otherwise);
 }
 
-/** @throws NotTried unless the condition holds */
+/** @throws NotMet if there is nothing to try a statement on */
 export function given(condition: boolean, otherwise: string): asserts condition {
-  if (!condition) throw new NotTried(otherwise);
+  if (!condition) throw new NotMet(otherwise, 'not tried');
 }
 
-/** Makes sure that a list has an item. @throws NotTried for an empty list */
+/** Makes sure that a list has an item. @throws NotMet */
 export function atLeastOne<T>(items: readonly T[], otherwise: string): readonly [T, ...T[]] {
   const [first, ...more] = items;
   given(first !== undefined, otherwise);
   return [first, ...more];
+}
+
+/** The result; null if it is not as specified, or cannot be tried. */
+export async function orNull<T>(asked: Promise<T>): Promise<T | null> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof NotMet) return null;
+    throw error;
+  }
 }
 
 /**

@@ -18,20 +18,6 @@ export function isArchive(answer: ProbeAnswer): boolean {
   return answer.status === 200 && kindOf(answer) === 'zip archive';
 }
 
-/** A JSON object. */
-export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Whether a value is a JSON object. */
-export function isObject(value: unknown): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-/** A member that is an object; an empty object in place of any other. */
-export function partOf(row: JsonObject, field: string): JsonObject {
-  const value = row[field];
-  return isObject(value) ? value : {};
-}
-
 /** Describes the first fault of a row, or of a part of it, with the name of the field; null for a row without fault. */
 export function faultIn(schema: z.ZodType, row: unknown): string | null {
   const issue = schema.safeParse(row).error?.issues[0];

@@ -1,11 +1,12 @@
 import { z } from 'zod';
 
 import type { WorkbookStatusFilter } from '../lib/api/requests.ts';
-import { keyOf, PAGE_STATEMENTS, rowsOf } from './pages.ts';
+import { workbookSchema } from '../lib/api/schemas.ts';
+import { keyOf, PAGE_STATEMENTS } from './pages.ts';
 import { type Entry, statementsOf } from './statement.ts';
-import { NO_TOKEN, type Subject } from './subject.ts';
+import { NO_TOKEN, rowsOf, type Subject } from './subject.ts';
 import { allHold, given, holds } from './verdict.ts';
-import { faultIn, isObject, partOf, tally } from './words.ts';
+import { faultIn, tally } from './words.ts';
 
 const anyText = z.string('is not a string');
 const text = anyText.min(1, 'is empty');
@@ -31,27 +32,26 @@ const WORKBOOK = z
     error: 'is not integration and name together',
   });
 
-/** The version of a workbook of section 2.3. */
-const VERSION = z.looseObject(
-  {
-    id: commit,
-    author: anyText,
-    action: text,
-    created_at: z.iso.datetime({ precision: 0, offset: true, error: 'is not a time in whole seconds' }),
-    message: anyText,
-    status: text,
-    branch: text,
-    parent: z.strictObject({ id: commit }, 'is not an object with id only'),
-  },
-  'is not an object',
-);
+/** A workbook with a version of section 2.3. */
+const VERSION = z.looseObject({
+  version: z.looseObject(
+    {
+      id: commit,
+      author: anyText,
+      action: text,
+      created_at: z.iso.datetime({ precision: 0, offset: true, error: 'is not a time in whole seconds' }),
+      message: anyText,
+      status: text,
+      branch: text,
+      parent: z.strictObject({ id: commit }, 'is not an object with id only'),
+    },
+    'is not an object',
+  ),
+});
 
 /** A statement about one of the filters. */
 function ofFilter(filter: WorkbookStatusFilter): Entry {
-  const isAbove = (row: unknown): boolean => {
-    const counter = isObject(row) ? partOf(row, 'status')[filter] : undefined;
-    return typeof counter === 'number' && counter > 0;
-  };
+  const isAbove = (row: unknown): boolean => (workbookSchema.safeParse(row).data?.status?.[filter] ?? 0) > 0;
   return {
     section: '4.2',
     says: `status=${filter} gives the workbooks whose counter ${filter} is above 0, and no others`,
@@ -71,7 +71,7 @@ function ofFilter(filter: WorkbookStatusFilter): Entry {
 /** Compares the integrations of workbooks with the repositories (sections 2.1 and 2.2). */
 async function checkIntegrations(subject: Subject): Promise<string> {
   const repositories = await subject.repositories();
-  const integrations = [...new Set((await subject.workbooks()).map((row) => String(row['integration'])))];
+  const integrations = [...new Set((await subject.workbooks()).map(({ integration }) => integration))];
   const names = new Set(repositories.map(({ fullName }) => fullName));
   const ids = new Map(repositories.map((each) => [each.id, each]));
   const byId = integrations.filter((each) => !names.has(each) && ids.has(each));
@@ -83,12 +83,11 @@ async function checkIntegrations(subject: Subject): Promise<string> {
 }
 
 async function checkBranches(subject: Subject): Promise<string> {
-  given(subject.apiToken !== null, NO_TOKEN);
-  const listed = await subject.listed();
-  const workbooks = Map.groupBy(listed, ({ integration, path }) => JSON.stringify([integration, path]));
-  const branches = new Set(listed.map(({ integration, branch }) => JSON.stringify([integration, branch])));
-  const onSeveral = [...workbooks.values()].filter((rows) =>
-    rows.some(({ branch }) => branch !== rows[0]?.branch),
+  const listed = await subject.workbooks();
+  const workbooks = Map.groupBy(listed, ({ id }) => id);
+  const branches = new Set(listed.map(({ integration, version }) => `${integration} ${version.branch}`));
+  const onSeveral = [...workbooks.values()].filter(
+    (rows) => new Set(rows.map(({ version }) => version.branch)).size > 1,
   ).length;
   return onSeveral > 0
     ? `yes: ${onSeveral} of ${workbooks.size} on several of ${branches.size} branches`
@@ -100,13 +99,13 @@ const ROW_STATEMENTS: Readonly<Record<string, Entry>> = {
   'workbooks.fields': {
     section: '2.2',
     says: 'a workbook has type workbook, an id of integration and name, a name with a leading /, and whole counters',
-    check: async (subject) => allHold(await subject.workbooks(), (row) => faultIn(WORKBOOK, row)),
+    check: async (subject) => allHold(await subject.rows(), (row) => faultIn(WORKBOOK, row)),
     meaning: 'the mirror needs id, name and integration',
   },
   'workbooks.version': {
     section: '2.3',
     says: 'version has an id of 40 hexadecimal digits, a time in whole seconds, a parent with such an id, and five texts',
-    check: async (subject) => allHold(await subject.workbooks(), (row) => faultIn(VERSION, row['version'])),
+    check: async (subject) => allHold(await subject.rows(), (row) => faultIn(VERSION, row)),
     meaning: 'the mirror needs version.id and version.branch; created_at becomes the time of the file',
   },
   'workbooks.integration': {
@@ -130,8 +129,7 @@ const ROW_STATEMENTS: Readonly<Record<string, Entry>> = {
     section: '2.3',
     kind: 'open',
     says: 'which values has version.status?',
-    check: async (subject) =>
-      tally((await subject.workbooks()).map((row) => partOf(row, 'version')['status'])),
+    check: async (subject) => tally((await subject.workbooks()).map(({ version }) => version.status)),
     meaning: () => 'it counts as processing unless it looks finished (success, failed, …), or is missing',
   },
 };
