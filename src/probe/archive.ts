@@ -1,3 +1,4 @@
+import { buffer } from 'node:stream/consumers';
 import { crc32 } from 'node:zlib';
 
 import { fromBufferPromise } from 'yauzl';
@@ -5,7 +6,7 @@ import { fromBufferPromise } from 'yauzl';
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { given, holds, NotMet } from './verdict.ts';
-import { isArchive, shapeOf } from './words.ts';
+import { isArchive, isBinary, shapeOf } from './words.ts';
 
 /** A fully read archive. */
 export interface Archive {
@@ -25,6 +26,7 @@ const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
  */
 export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<string>): Promise<Archive> {
   holds(isArchive(answer), shapeOf(answer));
+  holds(isBinary(answer), 'an archive is called JSON or HTML');
   given(answer.isWhole, 'the archive is too large');
   try {
     const zip = await fromBufferPromise(answer.body, { strictFileNames: false });
@@ -35,10 +37,7 @@ export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<s
       unpackedBytes += entry.uncompressedSize;
       given(unpackedBytes <= MAX_UNPACKED_BYTES, 'the archive unpacks to too many bytes');
       holds(!contents.has(entry.fileName), 'the archive has a name twice');
-      const chunks: Buffer[] = [];
-      const stream: AsyncIterable<Buffer> = await zip.openReadStreamPromise(entry);
-      for await (const chunk of stream) chunks.push(chunk);
-      const content = Buffer.concat(chunks);
+      const content = await buffer(await zip.openReadStreamPromise(entry));
       holds(crc32(content) === entry.crc32, 'an entry of the archive does not match its CRC-32');
       contents.set(entry.fileName, content);
     }
@@ -53,11 +52,4 @@ export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<s
     // The error may name an entry.
     throw new NotMet('it is not a complete zip archive, or packed in a way that the mirror cannot read');
   }
-}
-
-/** Whether two archives have the same files with the same bytes. */
-export function isSame(one: ReadonlyMap<string, Buffer>, other: ReadonlyMap<string, Buffer>): boolean {
-  return (
-    one.size === other.size && [...one].every(([path, bytes]) => other.get(path)?.equals(bytes) === true)
-  );
 }

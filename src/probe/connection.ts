@@ -57,9 +57,10 @@ export interface ProbeAnswer {
 }
 
 /** Ends a probe early; the findings so far are kept. */
-export class ProbeStopped extends Error {
-  override readonly name = 'ProbeStopped';
-}
+export class ProbeStopped extends MirrorError {}
+
+export const KEY_HINT = 'Check the setting service.apiKey: a personal API key is needed.';
+const LATER = { hint: 'Try again later.' };
 
 /** A slower answer is aborted, in bytes per millisecond: a trickle would block the probe forever. */
 const LEAST_RATE = 32;
@@ -76,9 +77,13 @@ const MOST_SILENCES = 4;
  * @throws ProbeStopped
  */
 export function stopAfter(status: number, isOwn: boolean, silences: number): void {
-  if (silences >= MOST_SILENCES) throw new ProbeStopped(`${silences} requests in a row had no answer`);
-  if (status === 401 && isOwn) throw new ProbeStopped('the service refused the credential (status 401)');
-  if (status === 429) throw new ProbeStopped('the service asked for fewer requests (status 429)');
+  if (silences >= MOST_SILENCES)
+    throw new ProbeStopped('service.unreachable', `${silences} requests in a row had no answer`, LATER);
+  if (status === 429)
+    throw new ProbeStopped('service.busy', 'the service asked for fewer requests (status 429)', LATER);
+  if (status !== 401 || !isOwn) return;
+  const message = 'the service refused the credential (status 401)';
+  throw new ProbeStopped('credentials.refused', message, { hint: KEY_HINT });
 }
 
 /**
@@ -107,7 +112,8 @@ export class Asker {
   async ask(sent: ProbeRequest): Promise<ProbeAnswer> {
     const { maxRequests, onProgress } = this.#options;
     const { length } = this.answers;
-    if (length >= maxRequests) throw new ProbeStopped(`all ${maxRequests} requests were used up`);
+    if (length >= maxRequests)
+      throw new ProbeStopped('service.busy', `all ${maxRequests} requests were used up`, LATER);
     onProgress(this.about, length + 1);
     const answer = await this.#send(sent);
     const { body: _, ...head } = answer;
@@ -136,7 +142,10 @@ export class Asker {
     } catch (error) {
       if (signal.aborted)
         throw new MirrorError('pass.abandoned', 'The probe was abandoned.', { cause: error });
-      const failure = toMirrorError(limit.aborted ? tooSlow(error, url) : transportError(error, url));
+      const slow = `${url.origin}${url.pathname} did not answer in full in time.`;
+      const failure = limit.aborted
+        ? new MirrorError('service.timeout', slow, { hint: 'If it is always slow, raise service.timeout.' })
+        : toMirrorError(transportError(error, url));
       return { status: 0, headers: {}, body: Buffer.alloc(0), isWhole: false, ...whenItCame(), failure };
     }
   }
@@ -146,18 +155,8 @@ export class Asker {
   }
 }
 
-function tooSlow(cause: unknown, { origin, pathname }: URL): MirrorError {
-  return new MirrorError('service.timeout', `${origin}${pathname} did not answer in full in time.`, {
-    cause,
-    hint: 'If the service is always slow, raise service.timeout.',
-  });
-}
-
 /** Reads a body up to a limit; only the start of one that is announced to be longer. */
-async function readUpTo(
-  answer: WireAnswer,
-  maxBytes: number,
-): Promise<Pick<ProbeAnswer, 'body' | 'isWhole'>> {
+async function readUpTo(answer: WireAnswer, maxBytes: number) {
   const limit = (announcedBytes(answer.headers) ?? 0) > maxBytes ? Math.min(maxBytes, PEEK_BYTES) : maxBytes;
   const chunks: Buffer[] = [];
   let sizeBytes = 0;

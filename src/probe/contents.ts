@@ -1,10 +1,11 @@
+import { foldersWith } from '../lib/paths/file-name.ts';
 import { readArchive } from './archive.ts';
-import type { ProbeAnswer, ProbeRequest } from './connection.ts';
+import type { ProbeAnswer } from './connection.ts';
 import { MISSING } from './references.ts';
 import { statementsOf } from './statement.ts';
 import { type Subject, workingForm } from './subject.ts';
 import { given, holds } from './verdict.ts';
-import { shapeOf } from './words.ts';
+import { isBinary, shapeOf } from './words.ts';
 
 /** Whether an archive holds the files of a folder. Its names may begin with any path. */
 function isOfFolder(
@@ -13,36 +14,23 @@ function isOfFolder(
   found: ReadonlyMap<string, Buffer>,
 ): boolean {
   const files = [...whole].filter(([path]) => path.startsWith(`${folder}/`));
-  const isFound = ([path, bytes]: readonly [string, Buffer]): boolean => {
-    const name = path.slice(folder.length);
-    return [...found].some(([each, its]) => `/${each}`.endsWith(name) && its.equals(bytes));
-  };
+  const isFound = ([path, bytes]: readonly [string, Buffer]): boolean =>
+    [...found].some(([name, its]) => `/${name}`.endsWith(path.slice(folder.length)) && its.equals(bytes));
   return files.length === found.size && files.every(isFound);
 }
 
 async function checkFolders(subject: Subject): Promise<string> {
   let count = 0;
   for (const sample of await subject.samples()) {
-    const folders = [...sample.files.keys()].flatMap((path) => {
-      const segments = path.split('/').slice(0, -1);
-      return segments.map((_, index) => segments.slice(0, index + 1).join('/'));
-    });
-    for (const folder of [...new Set(folders)].slice(0, subject.options.sample)) {
+    for (const folder of [...foldersWith([...sample.files.keys()])].slice(0, subject.options.sample)) {
       const { files } = await readArchive(await subject.askContents(sample, folder), []);
-      holds(
-        isOfFolder(folder, sample.files, files),
-        'the archive of a folder does not hold the files of that folder',
-      );
+      const isRight = isOfFolder(folder, sample.files, files);
+      holds(isRight, 'the archive of a folder does not hold the files of that folder');
       count += 1;
     }
   }
   given(count > 0, 'no folder was found');
   return `${count} folders`;
-}
-
-/** Whether the media type is neither JSON nor HTML. */
-function isBinary({ headers }: ProbeAnswer): boolean {
-  return !/json|html/i.test(headers['content-type'] ?? '');
 }
 
 async function checkFiles(subject: Subject): Promise<string> {
@@ -63,15 +51,14 @@ async function checkConditions(subject: Subject): Promise<string> {
   const [sample] = await subject.samples();
   const [file] = await subject.files();
   for (const [of, path] of [[sample, undefined] as const, [file.of, file.path] as const]) {
-    const ask = (headers?: ProbeRequest['headers']): Promise<ProbeAnswer> =>
-      subject.askContents(of, path, headers);
+    const ask = (headers = {}): Promise<ProbeAnswer> => subject.askContents(of, path, headers);
     const [one, again] = [await ask(), await ask()];
     const tag = one.headers['etag'];
     if (tag === undefined) continue;
     holds(/^(?:W\/)?"[^"]*"$/.test(tag), 'a malformed tag');
     const isStrong = tag.startsWith('"');
-    if (isStrong && tag === again.headers['etag'])
-      holds(one.body.equals(again.body), 'the bytes differ under one strong tag');
+    const isBound = isStrong && tag === again.headers['etag'];
+    holds(!isBound || one.body.equals(again.body), 'the bytes differ under one strong tag');
     const fitting = await ask({ 'if-none-match': tag });
     holds([200, 304].includes(fitting.status), `status ${fitting.status} for a tag that fits`);
     const other = await ask({ 'if-none-match': `"${MISSING}"` });
@@ -91,17 +78,11 @@ export const CONTENTS_STATEMENTS = statementsOf(
       check: async (subject) => {
         given((await subject.repositories()).length > 0, 'there is no repository');
         const { git, dragAndDrop } = await subject.references();
-        holds(
-          (workingForm(git) ?? workingForm(dragAndDrop)) !== null,
-          'no form of reference gives an archive of any repository',
-        );
+        const form = workingForm(git) ?? workingForm(dragAndDrop);
+        holds(form !== null, 'no form of reference gives an archive of any repository');
         const { fault } = await subject.downloads();
         if (fault !== null) throw fault;
         const samples = await subject.samples();
-        holds(
-          samples.every(({ answer }) => isBinary(answer)),
-          'an archive is called JSON or HTML',
-        );
         return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
       },
       meaning: 'the mirror will download it again and again: archive.damaged',

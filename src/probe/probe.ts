@@ -1,5 +1,5 @@
 import { MirrorError } from '../lib/errors/errors.ts';
-import { ProbeStopped } from './connection.ts';
+import { KEY_HINT, type ProbeAnswer, ProbeStopped } from './connection.ts';
 import { CONTENTS_STATEMENTS } from './contents.ts';
 import { CREDENTIAL_STATEMENTS } from './credentials.ts';
 import { REFERENCE_STATEMENTS } from './references.ts';
@@ -47,10 +47,12 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   let stopped: string | null = null;
   try {
     asker.about = 'repositories';
-    await requireList(subject);
+    requireList(await subject.repositoryList());
     await tryAll(STATEMENTS);
   } catch (error) {
     if (!(error instanceof ProbeStopped)) throw error;
+    if (findings.length === 0)
+      throw new MirrorError(error.code, `The probe could not begin: ${error.message}.`, error);
     stopped = error.message;
   } finally {
     await asker.close();
@@ -59,24 +61,14 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
   return { format: 2, requests: asker.answers.length, stopped, findings };
 }
 
-/** Requests the list on which everything else depends. */
-async function requireList(subject: Subject): Promise<void> {
-  const answer = await subject.repositoryList().catch((error: unknown) => {
-    if (error instanceof ProbeStopped) throw cannotBegin(error.message);
-    throw error;
-  });
-  if (answer.status === 200) return;
-  if (answer.failure !== null) throw answer.failure;
-  if (answer.status === 403) throw cannotBegin('the service refused the credential (status 403)');
-  const code = answer.status === 404 ? 'service.not_found' : 'service.wrong_kind';
-  throw new MirrorError(code, `The list of repositories was answered with ${shapeOf(answer)}.`, {
+/** @throws MirrorError without the list on which everything else depends */
+function requireList(answer: ProbeAnswer): void {
+  const { status, failure } = answer;
+  if (status === 200) return;
+  if (failure !== null) throw failure;
+  const message = `The list of repositories was answered with ${shapeOf(answer)}.`;
+  if (status === 403) throw new MirrorError('credentials.refused', message, { hint: KEY_HINT });
+  throw new MirrorError(status === 404 ? 'service.not_found' : 'service.wrong_kind', message, {
     hint: 'Check the setting service.baseUrl: it is the address of the application followed by /api.',
   });
-}
-
-function cannotBegin(why: string): MirrorError {
-  const [code, hint] = why.includes('credential')
-    ? (['credentials.refused', 'Check the setting service.apiKey: a personal API key is needed.'] as const)
-    : (['service.busy', 'Try again later.'] as const);
-  return new MirrorError(code, `The probe could not begin: ${why}.`, { hint });
 }

@@ -1,9 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
+
 import { contentsPath } from '../lib/api/requests.ts';
 import type { ReferenceForm } from '../mirror/upstream/contents.ts';
-import { isSame, readArchive } from './archive.ts';
+import { readArchive } from './archive.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { type Entry, statementsOf } from './statement.ts';
-import type { AnswersByForm, Subject } from './subject.ts';
+import type { Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
 import { isArchive, shapeOf } from './words.ts';
 
@@ -18,11 +20,11 @@ const FORM_WORDS: Readonly<Record<ReferenceForm, string>> = {
 };
 
 /** Asks which forms of reference work for a kind of repository. */
-function ofReferences(what: string, answersOf: (subject: Subject) => Promise<AnswersByForm | null>): Entry {
+function ofReferences(what: string, kind: 'git' | 'dragAndDrop'): Entry {
   return {
     says: `which forms of {repo} name a ${what} repository?`,
     check: async (subject) => {
-      const answers = await answersOf(subject);
+      const answers = (await subject.references())[kind];
       given(answers !== null, 'there is none of that kind');
       return [...answers]
         .map(([form, answer]) => `${FORM_WORDS[form]}: ${isArchive(answer) ? 'yes' : shapeOf(answer)}`)
@@ -70,22 +72,16 @@ async function checkOmittedBranch(subject: Subject): Promise<string> {
   const answer = await subject.askContents({ reference, branch: null });
   const { files } = await readArchive(answer, samples[0].listed);
   const named = samples.filter((each) => each.repository.id === repository.id && each.branch !== null);
-  if (named.length === 0) return 'no branch is listed to compare with';
-  const alike = named.filter((each) => isSame(each.files, files)).length;
-  const of = `${named.length} compared`;
-  if (alike === 0) return `none of the listed branches (${of})`;
-  return alike === 1 ? `one listed branch (${of})` : `${alike} listed branches alike (${of})`;
+  const alike = named.filter((each) => isDeepStrictEqual(each.files, files));
+  return `the same as ${alike.length} of ${named.length} listed branches`;
 }
 
 /** Statements about the values of `{repo}`, `{path}` and `branch`. */
 export const REFERENCE_STATEMENTS = statementsOf(
   { group: 'References and branches', section: '4.1', kind: 'open' },
   {
-    'references.git': ofReferences('Git', async (subject) => (await subject.references()).git),
-    'references.drag_and_drop': ofReferences(
-      'drag-and-drop',
-      async (subject) => (await subject.references()).dragAndDrop,
-    ),
+    'references.git': ofReferences('Git', 'git'),
+    'references.drag_and_drop': ofReferences('drag-and-drop', 'dragAndDrop'),
     'references.absent': ofAbsence(
       'a repository',
       (subject) => subject.ask({ target: contentsPath(MISSING) }),

@@ -63,9 +63,9 @@ export interface Finding extends Pick<Statement, 'group' | 'section' | 'kind'> {
 export async function tryStatement(id: string, statement: Statement, subject: Subject): Promise<Finding> {
   const { group, section, kind, says, check, meaning = null } = statement;
   const found = (outcome: Finding['outcome'], answer: string): Finding => {
-    const ifFalse = typeof meaning === 'function' ? meaning(answer, outcome) : meaning;
-    const isMeant = typeof meaning === 'function' || outcome === 'differs';
-    return { group, id, section, kind, statement: says, outcome, answer, meaning: isMeant ? ifFalse : null };
+    const what = typeof meaning === 'function' ? meaning : () => (outcome === 'differs' ? meaning : null);
+    const about = { group, id, section, kind, statement: says };
+    return { ...about, outcome, answer, meaning: what(answer, outcome) };
   };
   try {
     return found(kind === 'open' ? 'seen' : 'holds', await check(subject));

@@ -13,8 +13,8 @@ import { isArchive, jsonOf, shapeOf } from './words.ts';
 
 /** Settings of a probe. */
 export interface ProbeOptions extends AskOptions {
-  /** Credentials that must be refused elsewhere; null if only the right one may be sent. */
-  readonly wrong: { readonly apiKey?: string; readonly groupKey?: string } | null;
+  /** Whether requests without a credential, and with one that is made up, may be sent. */
+  readonly withWrongKey: boolean;
   /** Number of sampled repositories, branches of each, and files of each branch. */
   readonly sample: number;
   /** Largest archive or file to download, in bytes. */
@@ -39,19 +39,18 @@ export interface SampledBranch extends Archive {
   readonly reference: string;
   /** Null for the default branch. */
   readonly branch: string | null;
-  readonly answer: ProbeAnswer;
   /** Paths of its workbooks in v1's list. */
   readonly listed: readonly string[];
 }
 
 /** A repository's answers to the forms of reference. */
-export type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
+type AnswersByForm = ReadonlyMap<ReferenceForm, ProbeAnswer>;
 
 /** Largest list to read, in bytes. */
 export const LIST_BYTES = 64 * 1024 * 1024;
 
 /** The answer about v1 if it is not probed. */
-export const NO_TOKEN = 'not asked: there is no token';
+const NO_TOKEN = 'not asked: there is no token';
 
 /** Most pages to follow. */
 const MOST_PAGES = 25;
@@ -83,11 +82,6 @@ function workbooksOf<T extends Pick<ApiWorkbook, 'integration'>>(
   listed: readonly T[],
 ): T[] {
   return listed.filter(({ integration }) => integration === fullName || integration === id);
-}
-
-/** The path of a workbook in its repository. */
-function pathOf({ name }: ApiWorkbook): string {
-  return name.replace(/^\/+/, '');
 }
 
 /** The rows of all pages. */
@@ -171,17 +165,19 @@ export class Subject {
    * @throws NotMet unless the first answer is a page
    */
   async readPages(query = ''): Promise<PageList> {
-    const pages = [await this.page(query)];
-    for (let next = pages[0]?.next ?? ''; next !== '';) {
-      if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
-      const address = nextAfter(next, pages);
-      if (address === null) return { pages, cut: 'not to be followed' };
-      const page = await orNull(this.page(address));
-      if (page === null) return { pages, cut: 'answer of another kind' };
+    const pages: PageSeen[] = [];
+    let page = await this.page(query);
+    for (;;) {
       pages.push(page);
-      next = page.next ?? '';
+      if ((page.next ?? '') === '') return { pages, cut: null };
+      if (pages.length === MOST_PAGES) return { pages, cut: 'too many' };
+      const address = addressAfter(page);
+      if (address === null || pages.some((each) => each.address.href === address.href))
+        return { pages, cut: 'not to be followed' };
+      const next = await orNull(this.page(address));
+      if (next === null) return { pages, cut: 'answer of another kind' };
+      page = next;
     }
-    return { pages, cut: null };
   }
 
   /** All pages of the list of workbooks. */
@@ -202,11 +198,12 @@ export class Subject {
   /** The same; none if v1 is not probed. */
   readonly listed = once(async () => (await orNull(this.workbooks())) ?? []);
 
+  readonly #candidates = once(async () => orderCandidates(await this.repositories(), await this.listed()));
+
   /** The answers of one repository of each kind to the forms of reference; null for a kind without repositories. */
   readonly references = once(async () => {
-    const repositories = await this.repositories();
-    const candidates = orderCandidates(repositories, await this.listed());
-    const counts = countNames(repositories);
+    const candidates = await this.#candidates();
+    const counts = countNames(candidates);
     const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
       if (repository === undefined) return null;
       const answers = new Map<ReferenceForm, ProbeAnswer>();
@@ -226,18 +223,19 @@ export class Subject {
     const samples: SampledBranch[] = [];
     let fault: NotMet | null = null;
     const repositories = new Set<string>();
-    for (const { repository, reference } of await this.#candidates()) {
-      if (repositories.size === sample) break;
+    for (const repository of (await this.#candidates()).slice(0, MOST_CANDIDATES)) {
+      const reference = await this.#referenceTo(repository);
+      if (reference === undefined || repositories.size === sample) break;
       const workbooks = workbooksOf(repository, await this.listed());
       const branches = [...new Set(workbooks.map(({ version }) => version.branch))].slice(0, sample);
       for (const branch of branches.length === 0 ? [null] : branches) {
         const answer = await this.askContents({ reference, branch });
-        if (answer.status === 200 && !answer.isWhole) continue;
-        const listed = workbooks.filter(({ version }) => version.branch === branch).map(pathOf);
+        const onBranch = workbooks.filter(({ version }) => version.branch === branch);
+        const listed = onBranch.map(({ name }) => name.replace(/^\/+/, ''));
         try {
           const archive = await readArchive(answer, listed);
           if (archive.files.size === 0) continue;
-          samples.push({ ...archive, repository, reference, branch, answer, listed });
+          samples.push({ ...archive, repository, reference, branch, listed });
           repositories.add(repository.id);
         } catch (error) {
           if (!(error instanceof NotMet)) throw error;
@@ -254,19 +252,13 @@ export class Subject {
     return atLeastOne(samples, 'no repository with files could be downloaded within the limit');
   }
 
-  /** Repositories with a working reference, and that reference. */
-  async #candidates() {
-    const repositories = await this.repositories();
+  /** The first reference to a repository in a form that works, if possible for its kind; undefined without any. */
+  async #referenceTo(repository: Repository): Promise<string | undefined> {
     const { git, dragAndDrop } = await this.references();
-    const [gitForm, dragAndDropForm] = [workingForm(git), workingForm(dragAndDrop)];
-    const counts = countNames(repositories);
-    return orderCandidates(repositories, await this.listed())
-      .slice(0, MOST_CANDIDATES)
-      .flatMap((repository) => {
-        const form = (repository.url === null ? dragAndDropForm : gitForm) ?? gitForm ?? dragAndDropForm;
-        const reference = form === null ? undefined : referencesFor(repository, counts, form)[0]?.text;
-        return reference === undefined ? [] : [{ repository, reference }];
-      });
+    const kinds = repository.url === null ? [dragAndDrop, git] : [git, dragAndDrop];
+    const form = kinds.map(workingForm).find((each) => each !== null);
+    const counts = countNames(await this.repositories());
+    return form === undefined ? undefined : referencesFor(repository, counts, form)[0]?.text;
   }
 
   /** Files of the sampled branches: listed workbooks first, then files in folders. @throws NotMet without any */
@@ -281,12 +273,10 @@ export class Subject {
   }
 }
 
-/** The address at which the mirror finds the next page; null if no page follows, or it was read before. */
-function nextAfter(next: string, pages: readonly PageSeen[]): URL | null {
-  const current = pages.at(-1)?.address;
+/** The address at which the mirror finds the next page; null if it cannot follow the reference. */
+function addressAfter({ next, address }: PageSeen): URL | null {
   try {
-    const address = current === undefined ? null : nextPageUrl(next, current);
-    return pages.some((page) => page.address.href === address?.href) ? null : address;
+    return nextPageUrl(next ?? '', address);
   } catch {
     return null;
   }

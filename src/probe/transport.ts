@@ -2,19 +2,13 @@ import { statementsOf } from './statement.ts';
 import type { Subject } from './subject.ts';
 import { given, holds } from './verdict.ts';
 
-const SECOND_MS = 1000;
-const WORTH_SAYING_MS = 600_000;
+const WORTH_SAYING_S = 600;
 
 type Head = Subject['asker']['answers'][number];
 
 /** The received answers. */
 function headsOf(subject: Subject): readonly Head[] {
   return subject.asker.answers.filter(({ status }) => status > 0);
-}
-
-function howOften(heads: readonly Head[], isSo: (head: Head) => boolean): string {
-  const count = heads.filter(isSo).length;
-  return count === 0 ? 'no' : `yes: ${count} times`;
 }
 
 function median(values: readonly number[]): number {
@@ -29,9 +23,9 @@ export const TRANSPORT_STATEMENTS = statementsOf(
       kind: 'optional',
       says: 'every request has an answer',
       check: (subject) => {
-        const answer = `${headsOf(subject).length} of ${subject.asker.answers.length}`;
-        holds(headsOf(subject).length === subject.asker.answers.length, answer);
-        return answer;
+        const [came, sent] = [headsOf(subject).length, subject.asker.answers.length];
+        holds(came === sent, `${came} of ${sent}`);
+        return `${came} of ${sent}`;
       },
       meaning: 'the mirror repeats failed requests, four times',
     },
@@ -43,33 +37,30 @@ export const TRANSPORT_STATEMENTS = statementsOf(
       },
       meaning: () => 'the mirror waits as long as service.timeout says',
     },
-    'transport.retry_after': {
-      says: 'was a pause asked for (Retry-After)?',
-      check: (subject) => howOften(headsOf(subject), ({ headers }) => headers['retry-after'] !== undefined),
-      meaning: (answer) => (answer === 'no' ? null : 'the mirror respects it'),
-    },
     'transport.redirects': {
       says: 'was there a redirect?',
-      check: (subject) =>
-        howOften(headsOf(subject), ({ status }) => status >= 300 && status < 400 && status !== 304),
+      check: (subject) => {
+        const isRedirect = ({ status }: Head): boolean => status >= 300 && status < 400 && status !== 304;
+        const count = headsOf(subject).filter(isRedirect).length;
+        return count === 0 ? 'no' : `yes: ${count} times`;
+      },
       meaning: (answer) =>
         answer === 'no' ? null : 'the mirror follows none to another origin: check service.baseUrl',
     },
     'transport.clock': {
       says: "how far is the service's clock from this machine's?",
       check: (subject) => {
-        const skewsMs = headsOf(subject)
-          .map(({ headers, atMs }) => Date.parse(headers['date'] ?? '') - atMs)
-          .filter((skewMs) => !Number.isNaN(skewMs));
-        given(skewsMs.length > 0, 'no Date header');
-        const skewMs = median(skewsMs);
-        const isNear = Math.abs(skewMs) < 2 * SECOND_MS;
-        return isNear ? 'less than 2 s' : `${Math.round(skewMs / SECOND_MS)} s`;
+        const skews = headsOf(subject)
+          .map(({ headers, atMs }) => (Date.parse(headers['date'] ?? '') - atMs) / 1000)
+          .filter((skewS) => !Number.isNaN(skewS));
+        given(skews.length > 0, 'no Date header');
+        const skewS = median(skews);
+        return Math.abs(skewS) < 2 ? 'less than 2 s' : `${Math.round(skewS)} s`;
       },
-      meaning: (answer) => {
-        const skewMs = Math.abs(Number.parseInt(answer, 10)) * SECOND_MS;
-        return skewMs > WORTH_SAYING_MS ? 'the mirror will warn of it: set the clocks' : null;
-      },
+      meaning: (answer) =>
+        Math.abs(Number.parseInt(answer, 10)) > WORTH_SAYING_S
+          ? 'the mirror will warn of it: set the clocks'
+          : null,
     },
   },
 );

@@ -18,6 +18,11 @@ export function isArchive(answer: ProbeAnswer): boolean {
   return answer.status === 200 && kindOf(answer) === 'zip archive';
 }
 
+/** Whether the media type is neither JSON nor HTML. */
+export function isBinary({ headers }: ProbeAnswer): boolean {
+  return !/json|html/i.test(headers['content-type'] ?? '');
+}
+
 /** Describes the first fault of a row, or of a part of it, with the name of the field; null for a row without fault. */
 export function faultIn(schema: z.ZodType, row: unknown): string | null {
   const issue = schema.safeParse(row).error?.issues[0];

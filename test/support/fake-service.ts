@@ -182,9 +182,8 @@ export class FakeService {
   fault: ((path: string) => Fault | null) | null = null;
   apiKey = API_KEY;
   apiToken = API_TOKEN;
-  /** Further accepted keys and tokens. All may be changed at any time. */
+  /** Further accepted keys. All may be changed at any time. */
   readonly moreKeys = new Set<string>();
-  readonly moreTokens = new Set<string>();
   /** Grows with every change; part of the versions in the list. */
   sequence = 0;
   private readonly server: Server;
@@ -356,8 +355,7 @@ export class FakeService {
 
   private accepts(isV1: boolean, credential: string | string[] | undefined): boolean {
     if (typeof credential !== 'string') return false;
-    const [one, more] = isV1 ? [this.apiToken, this.moreTokens] : [this.apiKey, this.moreKeys];
-    return credential === one || more.has(credential);
+    return isV1 ? credential === this.apiToken : credential === this.apiKey || this.moreKeys.has(credential);
   }
 
   private branch(repository: FakeRepository, name: string): FakeBranch {

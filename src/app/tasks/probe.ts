@@ -31,7 +31,7 @@ export async function probeService(
     signal,
     maxRequests,
     onProgress: (what, sent) => tell(`${sent} of at most ${maxRequests} requests: ${what}`),
-    wrong: withWrongKey ? {} : null,
+    withWrongKey,
     sample: SAMPLE,
     maxDownloadBytes: MAX_DOWNLOAD_BYTES,
   });

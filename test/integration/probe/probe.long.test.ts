@@ -33,7 +33,7 @@ function optionsFor(baseUrl: string): ProbeOptions {
     credential: (generation) => (generation === 'current' ? API_KEY : API_TOKEN),
     timeoutMs: 5000,
     signal: new AbortController().signal,
-    wrong: null,
+    withWrongKey: false,
     sample: 2,
     maxRequests: 200,
     maxDownloadBytes: 1_000_000,
@@ -83,7 +83,7 @@ describe('a probe', () => {
         'workbooks.branches': 'yes: 2 of 8 on several of 3 branches',
         'workbooks.integration': 'full_name 2, id 0, no listed repository 0',
         'workbooks.status': 'success 10',
-        'branches.omitted': 'one listed branch (2 compared)',
+        'branches.omitted': 'the same as 1 of 2 listed branches',
         'branches.absent': '404 JSON',
         'archives.leading_folder': 'no',
         'archives.folder': expect.stringMatching(/^\d+ folders$/) as string,
@@ -155,7 +155,7 @@ describe('a probe', () => {
 
   it('sends a wrong key, or none, only on request', async () => {
     const service = await startFake();
-    const report = await probed(service, { wrong: {} });
+    const report = await probed(service, { withWrongKey: true });
     expect(service.credentialFaults()).toHaveLength(4);
     expect(answerTo(report, 'credentials.current.wrong')).toBe('401 JSON');
     expect(answerTo(report, 'credentials.v1.none')).toBe('401 JSON');
@@ -244,7 +244,7 @@ describe('a probe', () => {
         headers: { 'content-type': 'application/json' },
       };
     };
-    const report = await probed(service, { wrong: {} });
+    const report = await probed(service, { withWrongKey: true });
     const text = `${JSON.stringify(report)}${String(renderReport(report, escaped))}`;
     const names = [
       'Secretary',

@@ -4,7 +4,6 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { probe, STATEMENTS } from '../../../src/probe/probe.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
-import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { createSamples } from '../../../src/server/demo/samples.ts';
 import { createGitLibrary, type GitLibrary } from '../../../src/server/git/library.ts';
 import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
@@ -20,25 +19,20 @@ interface ServiceOptions {
   readonly baseUrl: string;
   readonly apiKey: string;
   readonly apiToken: string;
-  readonly groupKey?: string;
 }
 
 /** Tries all statements on a service, including those with wrong keys. */
-async function findingsOf(
-  { baseUrl, apiKey, apiToken, groupKey }: ServiceOptions,
-  options: Partial<ProbeOptions> = {},
-): Promise<readonly Finding[]> {
+async function findingsOf({ baseUrl, apiKey, apiToken }: ServiceOptions): Promise<readonly Finding[]> {
   const { findings } = await probe({
     baseUrl,
     credential: (generation) => (generation === 'current' ? apiKey : apiToken),
-    wrong: groupKey === undefined ? { apiKey } : { apiKey, groupKey },
+    withWrongKey: true,
     sample: 3,
     timeoutMs: 30_000,
     maxDownloadBytes: 64_000_000,
     maxRequests: 1000,
     onProgress: () => {},
     signal: new AbortController().signal,
-    ...options,
   });
   return findings;
 }
@@ -51,8 +45,6 @@ function statusOf({ path, branch }: WorkbookRow): ProcessingStatus {
   return { status, processing, failure };
 }
 
-const GROUP_KEY = 'a-group-key';
-
 /** Starts the embedded service on Git repositories, with pages so small that there are several. */
 async function startOnGit(status?: typeof statusOf): Promise<ServiceOptions> {
   const { registry } = await createSamples(join(await temporaryFolder(), 'service'));
@@ -61,14 +53,10 @@ async function startOnGit(status?: typeof statusOf): Promise<ServiceOptions> {
     ...(await library.workbooks()),
     ...(status === undefined ? {} : { statusOf: status }),
   });
-  const keys = [
-    fixedKey('personal', 'tests', KEY),
-    fixedKey('token', 'tests', TOKEN),
-    fixedKey('group', 'tests', GROUP_KEY),
-  ];
+  const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
   const options = { pageSize: 4, keys: () => Promise.resolve(keys) };
   const { baseUrl } = await startGitService(registry, () => {}, options, { ...library, workbooks });
-  return { baseUrl, apiKey: KEY, apiToken: TOKEN, groupKey: GROUP_KEY };
+  return { baseUrl, apiKey: KEY, apiToken: TOKEN };
 }
 
 /** Starts the embedded service on a mirror of the above. */
@@ -81,16 +69,16 @@ async function startOnMirror(): Promise<ServiceOptions> {
   return { baseUrl: replica.baseUrl, apiKey: REPLICA_KEY, apiToken: REPLICA_TOKEN };
 }
 
-it.each<[string, () => Promise<ServiceOptions>, readonly string[]]>([
-  ['Git', () => startOnGit(statusOf), []],
-  ['a mirror', startOnMirror, ['credentials.current.group']],
-])('the embedded service on %s does as the API says', async (_, start, untried) => {
+it.each<[string, () => Promise<ServiceOptions>]>([
+  ['Git', () => startOnGit(statusOf)],
+  ['a mirror', startOnMirror],
+])('the embedded service on %s does as the API says', async (_, start) => {
   const findings = await findingsOf(await start());
   const outcomes = Object.fromEntries(findings.map(({ id, outcome }) => [id, outcome]));
-  const expected = Object.entries(STATEMENTS).map(([id, { kind }]) => {
-    const outcome = kind === 'open' ? 'seen' : 'holds';
-    return [id, untried.includes(id) ? 'not tried' : outcome];
-  });
+  const expected = Object.entries(STATEMENTS).map(([id, { kind }]) => [
+    id,
+    kind === 'open' ? 'seen' : 'holds',
+  ]);
   expect(outcomes).toMatchObject(Object.fromEntries(expected) as object);
 });
 
@@ -112,13 +100,8 @@ describe('the statements', () => {
   }
 
   /** The ids of the statements that a service fails. */
-  async function failures(
-    { baseUrl }: FakeService,
-    keys: Partial<ServiceOptions> = {},
-    options: Partial<ProbeOptions> = {},
-  ): Promise<string[]> {
-    const all = { baseUrl, apiKey: API_KEY, apiToken: API_TOKEN, ...keys };
-    const findings = await findingsOf(all, options);
+  async function failures({ baseUrl }: FakeService): Promise<string[]> {
+    const findings = await findingsOf({ baseUrl, apiKey: API_KEY, apiToken: API_TOKEN });
     return findings.filter(({ outcome }) => outcome === 'differs').map(({ id }) => id);
   }
 
@@ -293,19 +276,5 @@ describe('the statements', () => {
     const fake = await startFake();
     fake.fault = fault;
     expect(await failures(fake)).toContain(id);
-  });
-
-  it('finds keys that open too much', async () => {
-    const fake = await startFake();
-    fake.moreKeys.add(API_TOKEN).add('a-group-key');
-    fake.moreTokens.add(API_KEY);
-    const found = await failures(fake, { groupKey: 'a-group-key' });
-    expect(found).toEqual(
-      expect.arrayContaining([
-        'credentials.current.token',
-        'credentials.current.group',
-        'credentials.v1.key',
-      ]),
-    );
   });
 });
