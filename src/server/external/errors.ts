@@ -21,19 +21,10 @@ export class RemoteError extends MirrorError {
   }
 }
 
-/** Git's words for a user name or password that is wrong or missing (LC_ALL=C; git 2.39 to 2.51). */
-const REFUSAL =
-  /Authentication failed|could not read (?:Username|Password)|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
-
-/** Git's words when it has no user name or password to send. */
+/** Git's words when it has no user name or password to send (LC_ALL=C; git 2.39 to 2.51). */
 const UNASKED = /could not read (?:Username|Password)/;
-
-/** Git ends every failure to reach a repository with these words, whatever the reason. */
-const GENERIC =
-  /^(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
-
-/** Prefix of the lines in which git says why it failed (LC_ALL=C). */
-const ENDING = /^(?:fatal|error): /;
+/** Git's words for a user name or password that is wrong. */
+const REFUSAL = /Authentication failed|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
 
 /**
  * Says why git could not read a repository elsewhere. A server may echo what it received, so secrets are masked. If a secret is
@@ -42,20 +33,24 @@ const ENDING = /^(?:fatal|error): /;
  * @param secrets the texts to mask
  */
 export function describeComplaint(said: string, secrets: readonly string[]): RemoteError {
-  const trouble = REFUSAL.test(said) ? 'credentials_refused' : 'unreachable';
   if (UNASKED.test(said)) {
     const hint = 'Give both, of a user who may read the repository.';
-    return new RemoteError(trouble, 'the Git server asks for a user name and password', hint);
+    const message = 'the Git server asks for a user name and password';
+    return new RemoteError('credentials_refused', message, hint);
   }
-  const complaint = secrets.some(({ length }) => length < SHORTEST_SECRET)
+  const reason = secrets.some(({ length }) => length < SHORTEST_SECRET)
     ? 'the words of git are not shown, as the password is too short to be masked in them'
     : reasonIn(scrub(said, secrets));
-  const what =
-    trouble === 'credentials_refused'
-      ? 'the repository asks for other credentials'
-      : 'the repository cannot be read';
-  return new RemoteError(trouble, `${what}: ${complaint}`);
+  return REFUSAL.test(said)
+    ? new RemoteError('credentials_refused', `the repository asks for other credentials: ${reason}`)
+    : new RemoteError('unreachable', `the repository cannot be read: ${reason}`);
 }
+
+/** Prefix of the lines in which git says why it failed. */
+const ENDING = /^(?:fatal|error): /;
+/** Git ends every failure to reach a repository with these words, whatever the reason. */
+const GENERIC =
+  /^(?:fatal: )?(?:Could not read from remote repository|Please make sure you have|and the repository exists)/;
 
 /**
  * The reason in the output of a failed git program, in one line: the first line that says why it failed, else the first one.
@@ -65,7 +60,7 @@ export function reasonIn(said: string): string {
   const lines = said
     .replace(/^git \S+ (?:ended with \d+|was ended early)(?:: )?/, '')
     .split(/\s*[;\n]\s+|\n/)
-    .filter((line) => line.trim() !== '' && !GENERIC.test(line.replace(ENDING, '')));
+    .filter((line) => line.trim() !== '' && !GENERIC.test(line));
   const reason = lines.find((line) => ENDING.test(line)) ?? lines[0] ?? 'git gives no reason';
   return reason
     .replace(/^(?:fatal|error|remote|warning): /, '')

@@ -2,7 +2,7 @@ import { Places } from '../../lib/concurrency/concurrency.ts';
 import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { backOffDelayMs, LONGEST_TIMER_MS } from '../../lib/time/back-off.ts';
-import type { RegisteredRepository, RepositoryIndex } from '../git/repository-index.ts';
+import type { RegisteredRepository } from '../git/repository-index.ts';
 import { adviceOf, type Tell } from '../git/tell.ts';
 import { RemoteError } from './errors.ts';
 
@@ -37,11 +37,11 @@ interface FetchState {
   problem: FetchProblem | null;
 }
 
-/** Fetches the external repositories of an index, and immediately those that were never fetched. */
+/** Fetches the external repositories of a list, and immediately those that were never fetched. */
 export class Fetches {
   /** Called with the id of a repository that a fetch changed; must not throw. */
   onFetched: (id: string) => void = () => {};
-  private readonly index: RepositoryIndex;
+  private readonly list: () => readonly RegisteredRepository[];
   private readonly tell: Tell;
   private readonly pull: Pull;
   private readonly states = new Map<string, FetchState>();
@@ -50,11 +50,11 @@ export class Fetches {
   private isClosed = false;
 
   /** @param tell receives the outcomes, but only the first of several failures in a row */
-  constructor(index: RepositoryIndex, tell: Tell, pull: Pull) {
-    this.index = index;
+  constructor(list: () => readonly RegisteredRepository[], tell: Tell, pull: Pull) {
+    this.list = list;
     this.tell = tell;
     this.pull = pull;
-    for (const { id, cloned } of index.list()) if (!cloned) this.soon(id);
+    for (const { id, cloned } of list()) if (!cloned) this.soon(id);
   }
 
   /**
@@ -62,7 +62,7 @@ export class Fetches {
    * next attempt; `fetching` while changes come; else null.
    */
   activityOf(id: string): 'cloning' | 'fetching' | null {
-    if (this.index.find(id)?.cloned === false) return 'cloning';
+    if (this.find(id)?.cloned === false) return 'cloning';
     return this.states.get(id)?.isFetching === true ? 'fetching' : null;
   }
 
@@ -77,14 +77,22 @@ export class Fetches {
    * @throws RemoteError when it cannot be fetched
    */
   fetch(id: string): Promise<void> {
-    return this.stateOf(id).fetch();
+    const known = this.states.get(id);
+    if (known !== undefined) return known.fetch();
+    const state: FetchState = {
+      fetch: shareWork(() => this.places.run(() => this.fetchInTurn(id, state))),
+      isFetching: false,
+      problem: null,
+    };
+    this.states.set(id, state);
+    return state.fetch();
   }
 
   /** As `fetch`, without waiting. Returns false for a repository that is not external. */
   soon(id: string): boolean {
-    if ((this.index.find(id)?.source ?? null) === null) return false;
+    if ((this.find(id)?.source ?? null) === null) return false;
     // A failure has been reported by then.
-    if (!this.isClosed) this.fetch(id).catch(() => undefined);
+    this.fetch(id).catch(() => undefined);
     return true;
   }
 
@@ -92,8 +100,7 @@ export class Fetches {
   startComparing(intervalMs: number): void {
     const compare = (): void => {
       // A fetch that is requested during a first clone would start right after its failure.
-      for (const { id, cloned } of this.index.list())
-        if (cloned && this.problemOf(id) === null) this.soon(id);
+      for (const { id, cloned } of this.list()) if (cloned && this.problemOf(id) === null) this.soon(id);
     };
     compare();
     this.comparisons = setInterval(compare, Math.min(intervalMs, LONGEST_TIMER_MS));
@@ -108,35 +115,34 @@ export class Fetches {
     await Promise.all([...this.states.values()].map((state) => state.fetch()));
   }
 
-  private stateOf(id: string): FetchState {
-    const known = this.states.get(id);
-    if (known !== undefined) return known;
-    const state: FetchState = {
-      fetch: shareWork(() => this.places.run(() => this.fetchInTurn(id, state))),
-      isFetching: false,
-      problem: null,
-    };
-    this.states.set(id, state);
-    return state;
+  private find(id: string): RegisteredRepository | undefined {
+    return this.list().find((row) => row.id === id);
   }
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
     clearTimeout(state.problem?.timer);
-    const repository = this.index.find(id);
+    const repository = this.find(id);
     if (this.isClosed || repository === undefined || repository.source === null) return;
+    const { full_name: name, cloned } = repository;
     try {
-      await this.update(repository, state);
-      if (state.problem !== null) this.tell(`${repository.full_name}: can be fetched again`);
+      const isChanged = await this.pull(repository, () => {
+        state.isFetching = true;
+      });
+      if (isChanged) {
+        this.tell(`${name}: ${cloned ? 'fetched what changed' : 'cloned'}`);
+        this.onFetched(id);
+      }
+      if (state.problem !== null) this.tell(`${name}: can be fetched again`);
       state.problem = null;
     } catch (error) {
-      this.putOff(id, state, error);
+      this.putOff(repository, state, error);
       throw error;
     } finally {
       state.isFetching = false;
     }
   }
 
-  private putOff(id: string, state: FetchState, error: unknown): void {
+  private putOff({ id, full_name, cloned }: RegisteredRepository, state: FetchState, error: unknown): void {
     // A program that is ended because the service ends has not failed.
     if (this.isClosed) return;
     const failures = (state.problem?.failures ?? 0) + 1;
@@ -145,22 +151,10 @@ export class Fetches {
     const timer = setTimeout(() => this.soon(id), delayMs);
     state.problem = { error, nextAttempt: new Date(Date.now() + delayMs), timer, failures };
     if (failures > 1) return;
-    const { cloned = false, full_name: name = id } = this.index.find(id) ?? {};
     const what = cloned
       ? 'cannot be fetched; the data from the last fetch stays'
       : 'cannot be cloned, and has no contents until then';
     const next = `It is tried again in ${roughDuration(delayMs)}, then later each time`;
-    this.tell(`${name}: ${what}. ${next}: ${adviceOf(error)}`, 'warn');
-  }
-
-  private async update(repository: RegisteredRepository, state: FetchState): Promise<void> {
-    const { id, cloned, full_name: name } = repository;
-    const isChanged = await this.pull(repository, () => {
-      state.isFetching = true;
-    });
-    if (!cloned) await this.index.markCloned(id);
-    else if (!isChanged) return;
-    this.tell(`${name}: ${cloned ? 'fetched what changed' : 'cloned'}`);
-    this.onFetched(id);
+    this.tell(`${full_name}: ${what}. ${next}: ${adviceOf(error)}`, 'warn');
   }
 }

@@ -2,7 +2,7 @@ import { isAbsolute } from 'node:path';
 
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatSize } from '../../lib/text/units.ts';
-import { type Address, readAddress, type Sources } from '../git/addresses.ts';
+import { readAddress, type Sources } from '../git/addresses.ts';
 import type { Git } from '../git/git.ts';
 import { readDefaultBranch, settleDefaultBranch } from '../git/refs.ts';
 import type { RegisteredRepository } from '../git/repository-index.ts';
@@ -17,19 +17,18 @@ import { reach, type Remote } from './reach.ts';
 export function remoteOf(
   { url, source }: Pick<RegisteredRepository, 'url' | 'source'>,
   sources: Sources,
-  credentialFile: string | null,
+  credentialFile: string,
 ): Remote {
   const from = source ?? '';
   if (source !== url && isAbsolute(from))
-    return { source: from, protocol: 'file', origin: null, credentialFile: null };
-  let address: Address;
+    return { source: from, protocol: 'file', origin: null, credentialFile };
   try {
-    address = readAddress(from, source === url ? sources : 'any');
+    const { protocol, origin } = readAddress(from, source === url ? sources : 'any');
+    return { source: from, protocol, origin, credentialFile };
   } catch {
     const message = 'the setting serve.sources does not allow this address';
     throw new RemoteError('unsupported', message, 'To allow such addresses, set serve.sources to any.');
   }
-  return { source: from, protocol: address.protocol, origin: address.origin, credentialFile };
 }
 
 /** The branches and tags of a repository at one moment. */
@@ -70,10 +69,9 @@ export async function askRemote(
 ): Promise<References> {
   const args = ['ls-remote', '--symref', '--', remote.source, 'HEAD', ...PATTERNS];
   const references = parseReferences(await reach(git, remote, null, args, limitMs));
-  if (references.lines.some((line) => line.indexOf('\t') !== 40)) {
-    // The service's versions have ids of 40 digits (service specification, section 2.3).
+  // The service's versions have ids of 40 digits (service specification, section 2.3).
+  if (references.lines.some((line) => line.indexOf('\t') !== 40))
     throw new RemoteError('unsupported', 'the repository keeps its objects by SHA-256');
-  }
   return references;
 }
 
@@ -92,30 +90,26 @@ export function headToTake({ lines, head }: References): string | null {
   return head !== null && (lines.some((line) => line.endsWith(`\t${head}`)) || !hasBranches) ? head : null;
 }
 
-function isInStep(own: References, theirs: References): boolean {
-  const head = headToTake(theirs);
-  return own.lines.join('\n') === theirs.lines.join('\n') && (head === null || head === own.head);
-}
-
 /** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */
 const NAME_IN_THE_WAY = /cannot lock ref/;
 
 /** Fetches branches and tags, and removes those that are gone; a failure changes none of them. */
 async function fetchReferences(git: Git, remote: Remote, gitDirectory: string): Promise<void> {
-  const fetching = ['fetch', '--quiet', '--prune', '--no-tags', '--no-write-fetch-head'];
-  const from = ['--', remote.source, ...REFSPECS];
+  const fetch = (...more: readonly string[]): Promise<string> => {
+    const args = ['fetch', '--quiet', '--prune', '--no-tags', '--no-write-fetch-head', ...more];
+    return reach(git, remote, gitDirectory, [...args, '--', remote.source, ...REFSPECS]);
+  };
   try {
-    await reach(git, remote, gitDirectory, [...fetching, '--atomic', ...from]);
+    await fetch('--atomic');
   } catch (error) {
     if (!(error instanceof MirrorError && NAME_IN_THE_WAY.test(error.message))) throw error;
     // A branch `a` cannot become `a/b` in one step: prune first.
-    await reach(git, remote, gitDirectory, [...fetching, ...from]);
+    await fetch();
   }
 }
 
 /** @throws RemoteError if the objects of a repository exceed the limit on disk */
-async function checkSize(git: Git, gitDirectory: string, maxBytes: number | null): Promise<void> {
-  if (maxBytes === null) return;
+async function checkSize(git: Git, gitDirectory: string, maxBytes: number): Promise<void> {
   const counted = await git.text(gitDirectory, ['count-objects', '-v']);
   const sizesKib = [...counted.matchAll(/^size(?:-pack|-garbage)?: (\d+)$/gm)].map(([, kib]) => Number(kib));
   if (sizesKib.reduce((sum, kib) => sum + kib, 0) * 1024 <= maxBytes) return;
@@ -126,7 +120,7 @@ async function checkSize(git: Git, gitDirectory: string, maxBytes: number | null
 /**
  * Updates a bare repository from another one: branches, tags and default branch. If that
  * cannot be read, nothing changes.
- * @param maxBytes limit for all objects of the repository on disk, in bytes; null for none
+ * @param maxBytes limit for all objects of the repository on disk, in bytes
  * @param onChange called when there is something to fetch
  * @returns whether anything was different
  * @throws RemoteError when the other one cannot be read or is too large, MirrorError `service.failed` when git fails here
@@ -135,17 +129,18 @@ export async function pull(
   git: Git,
   remote: Remote,
   gitDirectory: string,
-  maxBytes: number | null,
+  maxBytes: number,
   onChange: () => void,
 ): Promise<boolean> {
   const theirs = await askRemote(git, remote);
   const own = await ownReferences(git, gitDirectory);
-  if (isInStep(own, theirs)) return false;
+  const head = headToTake(theirs);
+  const isHeadOther = head !== null && head !== own.head;
+  if (own.lines.join('\n') === theirs.lines.join('\n') && !isHeadOther) return false;
   onChange();
   await checkSize(git, gitDirectory, maxBytes);
   await fetchReferences(git, remote, gitDirectory);
-  const head = headToTake(theirs);
-  if (head !== null && head !== own.head) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', head]);
+  if (isHeadOther) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', head]);
   await settleDefaultBranch(git, gitDirectory);
   await checkSize(git, gitDirectory, maxBytes);
   return true;

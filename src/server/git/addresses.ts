@@ -35,12 +35,12 @@ function protocolOf(text: string): Protocol | null {
   return scheme === 'https' || scheme === 'http' || scheme === 'file' ? scheme : null;
 }
 
-/** The names of a repository; null if a segment is empty or leads elsewhere, even once a server has decoded it. */
+/** The names of a repository; null if its path is relative, or a segment is empty or leads elsewhere, even once a server has decoded it. */
 function namesOf(host: string, path: string): Pick<Address, 'name' | 'fullName'> | null {
-  const segments = path.slice(1).split('/');
-  const name = /^(.+)\.git$/.exec(segments.at(-1) ?? '')?.[1];
+  const [start, ...segments] = path.split('/');
+  const [, name] = /^(.+)\.git$/.exec(segments.at(-1) ?? '') ?? [];
   const leadsElsewhere = segments.some((segment) => /^(?:\.|%2e){0,2}$/i.test(segment));
-  return name === undefined || leadsElsewhere ? null : { name, fullName: host + path };
+  return start !== '' || name === undefined || leadsElsewhere ? null : { name, fullName: host + path };
 }
 
 /**
@@ -62,8 +62,7 @@ export function readAddress(text: string, sources: Sources): Address {
 }
 
 function readLocal(text: string): Address {
-  const path = text.replace(/^file:\/\//i, '');
-  const names = path.startsWith('/') ? namesOf(LOCAL_HOST, path) : null;
+  const names = namesOf(LOCAL_HOST, text.replace(/^file:\/\//i, ''));
   if (names === null)
     throw invalid('url: a repository of this machine is named file:///<path>.git or /<path>.git');
   return { protocol: 'file', origin: null, ...names };
@@ -85,7 +84,7 @@ const NAME_LIMIT_BYTES = 255;
 const INVISIBLE = /[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}\u200b\u2060\ufeff]/u;
 
 /** The form of ids (section 2.1): a repository is looked up by id before name. */
-const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+export const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /** Says why a drag-and-drop repository cannot have a name; null if it can. */
 function faultOf(name: string): string | null {

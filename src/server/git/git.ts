@@ -14,12 +14,12 @@ import {
 interface StartOptions
   extends Partial<Pick<ProgramStart, 'input'>>, Pick<ProgramStart, 'signal' | 'graceMs'> {
   /** Variables added to the clean environment. */
-  readonly environment?: Readonly<Record<string, string>>;
+  readonly environment?: NodeJS.ProcessEnv;
 }
 
 interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
   /** How long it may take, in milliseconds. */
-  readonly limitMs?: number;
+  readonly limitMs?: number | undefined;
   /** Takes no slot of the short commands: another program decides how long it runs. */
   readonly isLong?: boolean;
 }

@@ -35,8 +35,9 @@ export function createWorkbookListing(
   const unreadable = new Set<string>();
   let latest: { readonly pieces: readonly Rows[]; readonly rows: Rows } = { pieces: [], rows: [] };
 
-  /** Reads a repository. If it is unreadable, returns the last reading; empty if it was never cloned. */
+  /** Reads a repository. If it is unreadable, returns the last reading. */
   async function rowsOf({ id, full_name, cloned }: RegisteredRepository): Promise<Rows> {
+    if (!cloned) return NO_ROWS;
     const read = readers.get(id) ?? createRowReader(git, registry.gitDirectory(id), full_name);
     readers.set(id, read);
     try {
@@ -50,13 +51,12 @@ export function createWorkbookListing(
           'error',
         );
       unreadable.add(id);
-      // Leaving its rows out would look like deletion. A repository that was never cloned had no rows.
-      if (!known.has(id) && cloned) {
-        const message = `the workbooks of ${full_name} cannot be read, and the list is not given without them`;
-        throw new RequestError(503, 'incomplete', message);
-      }
     }
-    return known.get(id) ?? NO_ROWS;
+    const rows = known.get(id);
+    if (rows !== undefined) return rows;
+    // Leaving its rows out would look like deletion.
+    const message = `the workbooks of ${full_name} cannot be read, and the list is not given without them`;
+    throw new RequestError(503, 'incomplete', message);
   }
 
   async function readAll(): Promise<Rows> {

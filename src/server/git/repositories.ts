@@ -1,27 +1,28 @@
 import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
+import { Places } from '../../lib/concurrency/concurrency.ts';
 import { syncDirectory } from '../../lib/disk/durable.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { invalid, RequestError } from '../../lib/http/request.ts';
-import { withHint } from '../../lib/text/humanize.ts';
-import { type Credentials, CredentialStore } from '../external/credentials.ts';
+import { type Credentials, removeUnknownCredentials, writeCredentials } from '../external/credentials.ts';
 import { RemoteError } from '../external/errors.ts';
 import { Fetches } from '../external/fetches.ts';
+import type { Remote } from '../external/reach.ts';
 import { askRemote, pull, remoteOf } from '../external/remote.ts';
 import type { ExternalRepository } from '../http/library.ts';
-import { checkRepositoryName, readAddress, type Sources } from './addresses.ts';
+import { checkRepositoryName, ID, readAddress, type Sources } from './addresses.ts';
 import { clearAway, initialise, keepExact } from './bare.ts';
 import { Git } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
-import { formatCreatedAt, type RegisteredRepository, RepositoryIndex } from './repository-index.ts';
-import { reasonOf, type Tell } from './tell.ts';
+import { formatCreatedAt, openIndex, type RegisteredRepository, writeIndex } from './repository-index.ts';
+import { adviceOf, reasonOf, type Tell } from './tell.ts';
 
 export interface RegistryOptions {
   /** Allowed addresses of external repositories; `https` if omitted. */
   readonly sources?: Sources;
-  /** Limit for the objects of an external repository on disk, in bytes; none if null or omitted. */
-  readonly maxRepositoryBytes?: number | null;
+  /** Limit for the objects of an external repository on disk, in bytes; none if omitted. */
+  readonly maxRepositoryBytes?: number;
   /** Receives each fault found while the directory is opened, and the outcomes of fetches. */
   readonly tell?: Tell;
 }
@@ -29,13 +30,8 @@ export interface RegistryOptions {
 /** Timeout for a repository to answer while a client waits, in milliseconds. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
-/** Prefix of a bare repository that is not in the index yet; a crash may leave one behind. */
+/** Prefix of what is not a repository yet; a crash may leave one behind. */
 const INCOMING_PREFIX = 'incoming-';
-const REPOSITORY_NAME = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.git$/;
-
-function gitDirectoryIn(shelf: string, id: string): string {
-  return join(shelf, `${id}.git`);
-}
 
 /**
  * Opens the repositories in a directory, which is made when it does not exist. One process at a time may have them open.
@@ -47,31 +43,36 @@ export async function openRegistry(directory: string, options: RegistryOptions =
   const shelf = join(root, 'repositories');
   const made = await mkdir(shelf, { recursive: true });
   if (made !== undefined) await syncDirectory(dirname(made));
-  const index = await RepositoryIndex.open(root);
-  const credentials = new CredentialStore(join(root, 'credentials'));
-  await credentials.keepOnly(new Set(index.list().map(({ id }) => id)));
+  const rows = await openIndex(root);
+  const ids = new Set(rows.map(({ id }) => id));
   const { tell = () => {} } = options;
-  await clearShelf(shelf, index, tell);
+  await removeUnknownCredentials(join(root, 'credentials'), ids);
+  await clearShelf(shelf, ids, tell);
   const git = new Git();
-  await Promise.all(index.list().map((repository) => prepare(git, shelf, repository, tell)));
-  return new Registry(shelf, index, credentials, options);
+  await Promise.all(
+    rows.filter(({ cloned }) => cloned).map((row) => prepare(git, join(shelf, `${row.id}.git`), row, tell)),
+  );
+  return new Registry(root, rows, options);
 }
 
 /** Removes the leftovers of a crash, and reports repositories that are not in the index. */
-async function clearShelf(shelf: string, index: RepositoryIndex, tell: Tell): Promise<void> {
+async function clearShelf(shelf: string, ids: ReadonlySet<string>, tell: Tell): Promise<void> {
   for (const name of await readdir(shelf)) {
     const path = join(shelf, name);
     if (name.startsWith(INCOMING_PREFIX)) await rm(path, { recursive: true, force: true });
-    const [, id] = REPOSITORY_NAME.exec(name) ?? [];
-    if (id !== undefined && index.find(id) === undefined)
+    const id = name.replace(/\.git$/, '');
+    if (id !== name && ID.test(id) && !ids.has(id))
       tell(`${path} belongs to no repository in the list: it is kept, and not served.`, 'warn');
   }
 }
 
 /** Makes one repository ready. If it cannot be used, the others are still served. */
-async function prepare(git: Git, shelf: string, repository: RegisteredRepository, tell: Tell): Promise<void> {
-  const { id, source, full_name: name } = repository;
-  const gitDirectory = gitDirectoryIn(shelf, id);
+async function prepare(
+  git: Git,
+  gitDirectory: string,
+  { id, source, full_name: name }: RegisteredRepository,
+  tell: Tell,
+): Promise<void> {
   try {
     await keepExact(gitDirectory);
     await clearAway(gitDirectory);
@@ -88,38 +89,30 @@ async function prepare(git: Git, shelf: string, repository: RegisteredRepository
 
 /** The repositories of the service: a directory with one bare Git repository each, and an index. */
 export class Registry {
-  /** All repositories in the order they were created, also those whose first clone is under way. */
-  readonly list: () => readonly RegisteredRepository[];
   readonly fetches: Fetches;
+  private readonly root: string;
   private readonly sources: Sources;
-  private readonly shelf: string;
-  private readonly index: RepositoryIndex;
-  private readonly credentials: CredentialStore;
-  private readonly maxBytes: number | null;
+  private readonly maxBytes: number;
   private readonly git = new Git();
+  private readonly changes = new Places(1);
   private readonly incomingNames = new Set<string>();
+  private rows: readonly RegisteredRepository[];
 
-  constructor(shelf: string, index: RepositoryIndex, credentials: CredentialStore, options: RegistryOptions) {
-    this.shelf = shelf;
-    this.index = index;
-    this.credentials = credentials;
-    this.list = () => index.list();
+  constructor(root: string, rows: readonly RegisteredRepository[], options: RegistryOptions) {
+    this.root = root;
+    this.rows = rows;
     this.sources = options.sources ?? 'https';
-    this.maxBytes = options.maxRepositoryBytes ?? null;
-    this.fetches = new Fetches(index, options.tell ?? (() => {}), async (row, onChange) => {
-      const gitDirectory = this.gitDirectory(row.id);
-      const isMissing = (await unlessMissing(stat(gitDirectory))) === null;
-      if (row.cloned && !isMissing) return this.pull(row, gitDirectory, onChange);
-      await this.makeAside(row.id, async (path) => {
-        await initialise(this.git, path);
-        await this.pull(row, path, onChange);
-      });
-      return true;
-    });
+    this.maxBytes = options.maxRepositoryBytes ?? Infinity;
+    this.fetches = new Fetches(this.list, options.tell ?? (() => {}), (row, onChange) =>
+      this.fetch(row, onChange),
+    );
   }
 
-  /** Absolute path of a repository's bare Git repository, which exists for each listed one. */
-  readonly gitDirectory = (id: string): string => gitDirectoryIn(this.shelf, id);
+  /** All repositories in the order they were created, also those whose first clone is under way. */
+  readonly list = (): readonly RegisteredRepository[] => this.rows;
+
+  /** Absolute path of a repository's bare Git repository, which exists once it has been cloned. */
+  readonly gitDirectory = (id: string): string => join(this.root, 'repositories', `${id}.git`);
 
   /**
    * Creates an empty drag-and-drop repository.
@@ -127,10 +120,10 @@ export class Registry {
    */
   async create(name: string): Promise<RegisteredRepository> {
     checkRepositoryName(name);
-    const row = { id: crypto.randomUUID(), name, full_name: name, url: null, source: null, cloned: true };
-    const repository = { ...row, created_at: formatCreatedAt(new Date()) };
-    await this.add(repository, (path) => initialise(this.git, path));
-    return repository;
+    const names = { name, full_name: name, url: null, source: null };
+    return this.add({ ...newRow(), ...names, cloned: true }, ({ id }) =>
+      this.makeAside(id, (path) => initialise(this.git, path)),
+    );
   }
 
   /**
@@ -139,19 +132,18 @@ export class Registry {
    *   the repository cannot be read
    */
   async connect(external: ExternalRepository): Promise<RegisteredRepository> {
-    const row = this.rowOf(external.url, external.url);
+    const row = this.externalRow(external.url, external.url);
     const credentials = credentialsOf(external);
-    if (credentials !== null && readAddress(external.url, this.sources).origin === null)
+    const remote = this.remoteOf(row);
+    if (credentials !== null && remote.origin === null)
       throw invalid('username: a repository of this machine takes no user name and password');
     try {
-      await this.add(row, async (path) => {
-        if (credentials !== null) await this.credentials.write(row.id, credentials);
-        const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
+      await this.add(row, async () => {
+        if (credentials !== null) await writeCredentials(dirname(remote.credentialFile), row.id, credentials);
         await askRemote(this.git, remote, ANNOUNCEMENT_LIMIT_MS).catch(refuse);
-        await initialise(this.git, path);
       });
     } catch (error) {
-      await this.credentials.remove(row.id);
+      await rm(remote.credentialFile, { force: true });
       throw error;
     }
     this.fetches.soon(row.id);
@@ -163,13 +155,10 @@ export class Registry {
    * @param source the path to fetch it from
    * @throws RequestError as {@link Registry.connect}
    */
-  async connectSample(url: string, source: string): Promise<RegisteredRepository> {
-    const row = { ...this.rowOf(url, source), cloned: true };
-    await this.add(row, async (path) => {
-      await initialise(this.git, path);
-      await this.pull(row, path).catch(refuse);
-    });
-    return row;
+  connectSample(url: string, source: string): Promise<RegisteredRepository> {
+    return this.add({ ...this.externalRow(url, source), cloned: true }, (row) =>
+      this.clone(row).catch(refuse),
+    );
   }
 
   /**
@@ -199,49 +188,84 @@ export class Registry {
     await ended;
   }
 
-  private rowOf(url: string, source: string): RegisteredRepository {
+  private externalRow(url: string, source: string): RegisteredRepository {
     const { name, fullName } = readAddress(url, this.sources);
-    const created_at = formatCreatedAt(new Date());
-    return { id: crypto.randomUUID(), name, full_name: fullName, url, created_at, source, cloned: false };
+    return { ...newRow(), name, full_name: fullName, url, source, cloned: false };
   }
 
-  private async pull(row: RegisteredRepository, path: string, onChange = () => {}): Promise<boolean> {
-    const remote = remoteOf(row, this.sources, await this.credentials.find(row.id));
-    return pull(this.git, remote, path, this.maxBytes, onChange);
+  private remoteOf(row: RegisteredRepository): Remote {
+    return remoteOf(row, this.sources, join(this.root, 'credentials', row.id));
   }
 
-  /** Adds a repository unless its name is taken. @throws RequestError 409 */
+  /** Adds a repository, which becomes visible once it is made, unless its name is taken. @throws RequestError 409 */
   private async add(
-    repository: RegisteredRepository,
-    make: (gitDirectory: string) => Promise<void>,
-  ): Promise<void> {
-    const { id, full_name: fullName } = repository;
+    row: RegisteredRepository,
+    make: (row: RegisteredRepository) => Promise<void>,
+  ): Promise<RegisteredRepository> {
+    const { full_name: name } = row;
     // The name is reserved while its repository is made.
-    if (this.incomingNames.has(fullName) || this.list().some(({ full_name }) => full_name === fullName))
-      throw new RequestError(409, 'exists', `a repository ${fullName} exists already`);
-    this.incomingNames.add(fullName);
+    if (this.incomingNames.has(name) || this.rows.some(({ full_name }) => full_name === name))
+      throw new RequestError(409, 'exists', `a repository ${name} exists already`);
+    this.incomingNames.add(name);
     try {
-      await this.makeAside(id, make);
-      // The repository becomes visible only now.
-      await this.index.add(repository);
+      await make(row);
+      await this.change((rows) => [...rows, row]);
+      return row;
     } finally {
-      this.incomingNames.delete(fullName);
+      this.incomingNames.delete(name);
     }
   }
 
-  /** Makes a bare repository under a temporary name and, when complete, replaces the existing one. */
-  private async makeAside(id: string, make: (gitDirectory: string) => Promise<void>): Promise<void> {
-    const incoming = join(this.shelf, `${INCOMING_PREFIX}${id}`);
-    const outgoing = join(this.shelf, `${INCOMING_PREFIX}${id}-before`);
+  /** Updates an external repository, or clones it, unless that is done. Returns whether anything was different. */
+  private async fetch(row: RegisteredRepository, onChange: () => void): Promise<boolean> {
+    const gitDirectory = this.gitDirectory(row.id);
+    if (row.cloned && (await unlessMissing(stat(gitDirectory))) !== null)
+      return pull(this.git, this.remoteOf(row), gitDirectory, this.maxBytes, onChange);
+    await this.clone(row, onChange);
+    if (!row.cloned)
+      await this.change((rows) =>
+        rows.map((each) => (each.id === row.id ? { ...each, cloned: true } : each)),
+      );
+    return true;
+  }
+
+  private clone(row: RegisteredRepository, onChange = (): void => {}): Promise<void> {
+    return this.makeAside(row.id, async (path) => {
+      await initialise(this.git, path);
+      await pull(this.git, this.remoteOf(row), path, this.maxBytes, onChange);
+    });
+  }
+
+  /** Makes a bare repository under a temporary name, and gives it its own when it is complete. */
+  private async makeAside(id: string, make: (path: string) => Promise<void>): Promise<void> {
+    const gitDirectory = this.gitDirectory(id);
+    const shelf = dirname(gitDirectory);
+    const incoming = join(shelf, INCOMING_PREFIX + id);
     try {
       await make(incoming);
-      await unlessMissing(rename(this.gitDirectory(id), outgoing));
-      await rename(incoming, this.gitDirectory(id));
-      await syncDirectory(this.shelf);
+      // Version 0.1.0 made an empty repository before the first clone.
+      await rm(gitDirectory, { recursive: true, force: true });
+      await rename(incoming, gitDirectory);
+      await syncDirectory(shelf);
     } finally {
-      await Promise.all([incoming, outgoing].map((path) => rm(path, { recursive: true, force: true })));
+      await rm(incoming, { recursive: true, force: true });
     }
   }
+
+  /** Changes the list; resolves once that is durable and visible. */
+  private change(
+    make: (rows: readonly RegisteredRepository[]) => readonly RegisteredRepository[],
+  ): Promise<void> {
+    return this.changes.run(async () => {
+      const rows = make(this.rows);
+      await writeIndex(this.root, rows);
+      this.rows = rows;
+    });
+  }
+}
+
+function newRow(): Pick<RegisteredRepository, 'id' | 'created_at'> {
+  return { id: crypto.randomUUID(), created_at: formatCreatedAt(new Date()) };
 }
 
 /**
@@ -263,6 +287,5 @@ function credentialsOf({ username, password }: ExternalRepository): Credentials 
 /** Tells a client why a repository elsewhere cannot be read. */
 function refuse(error: unknown): never {
   if (!(error instanceof RemoteError)) throw error;
-  const text = withHint({ message: error.message, hint: error.hint ?? null });
-  throw new RequestError(422, error.trouble, `url: ${text}`);
+  throw new RequestError(422, error.trouble, `url: ${adviceOf(error)}`);
 }

@@ -27,7 +27,7 @@ describe('the name of a host', () => {
     await initialise(git, join(root, 'plan.git'));
     const server = await startGitHttpServer(root);
     const url = `http://Git.Invalid:${server.port}/plan.git`;
-    const remote = remoteOf({ url, source: url }, 'any', null);
+    const remote = remoteOf({ url, source: url }, 'any', join(root, 'no credentials'));
 
     addresses = ['169.254.169.254'];
     await expect(askRemote(git, remote)).rejects.toThrow(/link-local/);

@@ -6,6 +6,7 @@ import { z } from 'zod';
 
 import { repositoriesSchema } from '../../../../src/lib/api/schemas.ts';
 import type { Sources } from '../../../../src/server/git/addresses.ts';
+import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { commitPlan, headsOf, makeExternal, startConnecting } from '../../../support/connecting.ts';
@@ -257,6 +258,7 @@ describe('an external repository', () => {
 
     // A power cut leaves this: a lock without a holder, half a download, credentials of a repository that does not exist.
     const gitDirectory = first.registry.gitDirectory(id);
+    await initialise(git, gitDirectory);
     await writeFile(join(gitDirectory, 'refs', 'heads', 'main.lock'), '');
     await writeFile(join(gitDirectory, 'packed-refs.lock'), '');
     await writeFile(join(gitDirectory, 'objects', 'pack', 'tmp_pack_x'), 'x');

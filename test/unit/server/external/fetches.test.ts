@@ -1,7 +1,6 @@
 import { expect, it, onTestFinished, vi } from 'vitest';
 
 import { Fetches } from '../../../../src/server/external/fetches.ts';
-import type { RepositoryIndex } from '../../../../src/server/git/repository-index.ts';
 
 const ROW = {
   id: '0b0e7a52-7d8c-4b59-8a3c-0d6f3c1b2a10',
@@ -17,11 +16,18 @@ const ROW = {
 function fetchesOf(row: typeof ROW) {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
-  const index = { list: () => [row], find: () => row } as unknown as RepositoryIndex;
   const told: string[] = [];
   const begun: Array<(error: Error) => void> = [];
   const pull = (): Promise<boolean> => new Promise((_, reject) => begun.push(reject));
-  return { fetches: new Fetches(index, (line) => told.push(line), pull), told, begun };
+  return {
+    fetches: new Fetches(
+      () => [row],
+      (line) => told.push(line),
+      pull,
+    ),
+    told,
+    begun,
+  };
 }
 
 it('leaves no timer behind when fetches in a row fail', async () => {

@@ -5,7 +5,7 @@ import { repositoryOf } from '../../../../src/cli/service/repos.ts';
 import { readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/external/credentials.ts';
 import { describeComplaint } from '../../../../src/server/external/errors.ts';
-import { networkEnvironment } from '../../../../src/server/external/reach.ts';
+import { accessTo } from '../../../../src/server/external/reach.ts';
 import { headToTake, parseReferences } from '../../../../src/server/external/remote.ts';
 import { readCreation } from '../../../../src/server/http/create.ts';
 
@@ -114,21 +114,18 @@ describe('credentials', () => {
 
   it('are requested only for the origin of the address, and are in no variable', () => {
     const origin = 'https://host:8443';
-    const access = { protocol: 'https', origin, credentialFile: "/it's/$(here)" } as const;
-    const environment = networkEnvironment(access, { 'http.proxy': 'http://127.0.0.1:1' });
-    const keys = Object.entries(environment).filter(([name]) => name.startsWith('GIT_CONFIG_KEY_'));
-    expect(keys.map(([, value]) => value)).toEqual([
-      'http.followRedirects',
-      'http.lowSpeedLimit',
-      'http.lowSpeedTime',
-      'http.proxy',
-      'credential.helper',
-      'credential.https://host:8443.helper',
+    const remote = { protocol: 'https', origin, credentialFile: "/it's/$(here)" } as const;
+    const { settings, environment } = accessTo(remote);
+    expect(settings.filter((each) => each.startsWith('credential.'))).toEqual([
+      'credential.helper=',
+      expect.stringMatching(/^credential\.https:\/\/host:8443\.helper=!/),
     ]);
-    const fixed = { GIT_ALLOW_PROTOCOL: 'https', GIT_ASKPASS: '', GIT_CONFIG_COUNT: '6' };
-    expect(environment).toMatchObject(fixed);
-    expect(networkEnvironment({ ...access, credentialFile: null }, {})['GIT_CONFIG_COUNT']).toBe('4');
-    expect(networkEnvironment({ ...access, protocol: 'file' }, {})['GIT_ALLOW_PROTOCOL']).toBe('file');
+    expect(settings).toContain('http.followRedirects=false');
+    expect(settings.join()).not.toContain(remote.credentialFile);
+    expect(environment).toMatchObject({ GIT_ALLOW_PROTOCOL: 'https', GIT_ASKPASS: '' });
+    const local = accessTo({ ...remote, protocol: 'file', origin: null });
+    expect(local.environment.GIT_ALLOW_PROTOCOL).toBe('file');
+    expect(local.settings).toHaveLength(settings.length - 1);
   });
 
   it.each([
