@@ -1,5 +1,4 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { constants, hostname } from 'node:os';
 import { basename } from 'node:path';
 
@@ -36,7 +35,7 @@ export async function runLeaseAcquire(command: Command): Promise<Outcome> {
   const { args } = command;
   const { json, ...flags }: { for: string; holder?: string; json?: true } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const take = (signal: AbortSignal): Promise<Lease> => acquire(settings, flags, args, signal);
+  const take = (signal: AbortSignal): Promise<Lease> => acquire(settings.directory, flags, args, signal);
   if (args.length > 0) {
     if (json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
     return { exitCode: await runUnderLease(layoutOf(settings.directory), args, take) };
@@ -78,24 +77,21 @@ export async function runLeaseList(command: Command): Promise<Outcome> {
     roughDuration(untilMs - nowMs),
     holder,
   ]);
-  const none = say`No lease is in force.`;
-  const text = (): TerminalText =>
-    rows.length === 0 ? none : table(['ID', 'TAKEN', 'UNTIL', 'IN', 'HOLDER'], rows);
-  return { data: leases, text };
+  const text = (): TerminalText => table(['ID', 'TAKEN', 'UNTIL', 'IN', 'HOLDER'], rows);
+  return { data: leases, text: rows.length === 0 ? () => say`No lease is in force.` : text };
 }
 
 /** The duration of a lease, in milliseconds. @throws MirrorError `usage.invalid` */
 function durationOf(text: string): number {
+  const longest = formatDuration(LONGEST_LEASE_MS);
+  let problem = `it takes a duration of more than 0 and at most ${longest}.`;
   try {
     const durationMs = parseDuration(text);
     if (durationMs > 0 && durationMs <= LONGEST_LEASE_MS) return durationMs;
-  } catch (cause) {
-    throw new MirrorError('usage.invalid', `--for: ${cause instanceof Error ? cause.message : ''}`, {
-      cause,
-    });
+  } catch (error) {
+    problem = toMirrorError(error).message;
   }
-  const longest = formatDuration(LONGEST_LEASE_MS);
-  throw new MirrorError('usage.invalid', `--for takes a duration of more than 0 and at most ${longest}.`);
+  throw new MirrorError('usage.invalid', `--for: ${problem}`);
 }
 
 /** The longest name of a holder, in characters. */
@@ -108,7 +104,7 @@ const LONGEST_HOLDER = 200;
  * @throws MirrorError `usage.invalid`, `directory.unusable`, `lease.not_granted`, `disk.*`
  */
 async function acquire(
-  settings: SettingsFor<'directory'>,
+  directory: string,
   flags: { readonly for: string; readonly holder?: string },
   [program]: readonly string[],
   signal: AbortSignal,
@@ -116,13 +112,11 @@ async function acquire(
   const user = `${userName()}@${hostname()}`;
   const name = flags.holder ?? (program === undefined ? user : `${basename(program)} of ${user}`);
   const request = { holder: name.slice(0, LONGEST_HOLDER), durationMs: durationOf(flags.for), signal };
-  await refuseMissing(settings.directory);
-  const layout = layoutOf(settings.directory);
+  await refuseMissing(directory);
+  const layout = layoutOf(directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
-  const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => ({
-    targets: new Set<string>(),
-    isComplete: false,
-  }));
+  const nothingSeen = { targets: new Set<string>(), isComplete: false };
+  const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => nothingSeen);
   for (const path of [...targets, ...(isComplete ? [] : ['some targets, which this user may not see'])]) {
     tell(
       say`! ${path}: a publish may have been interrupted, and is completed after the lease; until then, its manifest may belong to another state than its tree. A mirror restored from a backup detects this.`,
@@ -147,14 +141,14 @@ const SIGNAL_CODE_BASE = 128;
 
 /**
  * Runs a command under a lease, with this program's own standard input, output and error, and releases the lease after it.
- * @param acquire takes the lease; its signal abandons the attempt
+ * @param take takes the lease; its signal abandons the attempt
  * @returns the command's exit code, or 128 plus the number of the signal that ended it, as in a shell
- * @throws MirrorError `lease.lost` if the command succeeded after the end of the lease; errors of `acquire`
+ * @throws MirrorError `lease.lost` if the command succeeded after the end of the lease; errors of `take`
  */
 async function runUnderLease(
   layout: DirectoryLayout,
   command: readonly string[],
-  acquire: (signal: AbortSignal) => Promise<Lease>,
+  take: (signal: AbortSignal) => Promise<Lease>,
 ): Promise<number> {
   const stop = new AbortController();
   let child: ChildProcess | undefined;
@@ -166,7 +160,7 @@ async function runUnderLease(
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   try {
-    const lease = await acquire(stop.signal);
+    const lease = await take(stop.signal);
     try {
       stop.signal.throwIfAborted();
       const [program = '', ...args] = command;
@@ -194,46 +188,34 @@ async function holdUntil(
   program: string,
 ): Promise<number> {
   const over = new AbortController();
-  const tellLost = (): void =>
-    tell(say`workbook-mirror: the lease ended before ${program}, which may now read a mix of two states.`);
   const watch = watchLease(layout, lease, Date.now, over.signal).then((state) => {
-    if (state === 'lost' && !over.signal.aborted) tellLost();
+    if (state === 'lost')
+      tell(say`workbook-mirror: the lease ended before ${program}, which may now read a mix of two states.`);
     return state;
   });
   const exitCode = await exited.finally(() => over.abort());
-  if ((await watch) === 'held') return exitCode;
-  if (exitCode !== EXIT_CODES.ok) {
-    tellLost();
-    return exitCode;
-  }
-  throw new MirrorError(
-    'lease.lost',
-    `${program} succeeded, but the lease had ended before: it may have read a mix of two states.`,
-    {
-      hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
-    },
-  );
+  if ((await watch) === 'held' || exitCode !== EXIT_CODES.ok) return exitCode;
+  const message = `${program} succeeded, but the lease had ended before: it may have read a mix of two states.`;
+  throw new MirrorError('lease.lost', message, {
+    hint: 'Do it again with a longer --for. A lease also ends by `lease release`, and when the clock is set.',
+  });
 }
 
 /** Waits for the end of a started command, despite other errors. @returns its exit code, as in a shell */
 export async function ended(child: ChildProcess, [program = '']: readonly string[]): Promise<number> {
-  const exited = new Promise((resolve) => child.once('exit', resolve));
-  try {
-    await once(child, 'spawn');
-  } catch (error) {
+  const { promise, resolve } = Promise.withResolvers<number>();
+  child.once('exit', (exitCode, signal) =>
+    resolve(signal === null ? (exitCode ?? EXIT_CODES.defect) : SIGNAL_CODE_BASE + constants.signals[signal]),
+  );
+  child.on('error', (error) => {
+    // For example, a signal that may not be sent to it.
+    if (child.pid !== undefined) return tell(say`workbook-mirror: ${program}: ${error.message}`);
     const isMissing = systemCode(error) === 'ENOENT';
-    tell(
-      say`workbook-mirror: cannot start ${program}: ${isMissing ? 'there is no such program' : String(error)}`,
-    );
-    return isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE;
-  }
-  // For example, a signal that may not be sent to it.
-  child.on('error', (error) => tell(say`workbook-mirror: ${program}: ${error.message}`));
-  await exited;
-  const { signalCode, exitCode } = child;
-  return signalCode === null
-    ? (exitCode ?? EXIT_CODES.defect)
-    : SIGNAL_CODE_BASE + constants.signals[signalCode];
+    const why = isMissing ? 'there is no such program' : String(error);
+    tell(say`workbook-mirror: cannot start ${program}: ${why}`);
+    resolve(isMissing ? NOT_FOUND_CODE : NOT_EXECUTABLE_CODE);
+  });
+  return promise;
 }
 
 /** A terminal also sends the signals of its keys to the command, which must not get them twice. */
