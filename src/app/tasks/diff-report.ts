@@ -6,12 +6,7 @@ import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory
 import type { DirectoryLayout, HistoryKind } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { unknownName } from '../target-names.ts';
-import {
-  countDifferences,
-  type DifferenceCounts,
-  type FileDifference,
-  fileDifferences,
-} from './file-differences.ts';
+import { countDifferences, fileDifferences } from './file-differences.ts';
 
 /** A state of a target on disk or in the service. */
 interface TargetState {
@@ -21,40 +16,21 @@ interface TargetState {
 }
 
 /** Two states of a target, and the files that differ. */
-export interface DiffReport {
-  readonly target: string;
-  /** The comparison: of two manifests, or of the published tree with the service's contents, or with its lists alone. */
-  readonly by: 'manifests' | 'contents' | 'lists';
-  readonly before: ComparedState;
-  readonly after: ComparedState;
-  readonly counts: DifferenceCounts;
-  /** Sorted by path. */
-  readonly differences: readonly FileDifference[];
-}
+export type DiffReport = ReturnType<typeof reportOn>;
 
-/** One of the two states that are compared. Times in milliseconds since the epoch; null for no time. */
-export interface ComparedState {
-  /** `nothing` for a target without files. */
-  readonly place: 'mirror' | 'history' | 'service' | 'nothing';
-  /** When its files last changed, as the mirror saw it. */
-  readonly changedAtMs: number | null;
-  /** When it left the mirror, and why; of the history alone. */
-  readonly leftAtMs: number | null;
-  readonly kind: HistoryKind | null;
-  readonly files: number;
-  readonly sizeBytes: number;
-}
+/** One of the two states that are compared. */
+export type ComparedState = ReturnType<typeof summaryOf>;
 
 /**
  * Compares two states of a target; null for one without files.
- * @param by other than `manifests` for a later state in the service
+ * @param by the comparison: of two manifests, or of the published tree with the service's contents, or with its lists alone
  */
 export function reportOn(
   target: string,
   before: TargetState | null,
   after: TargetState | null,
-  by: DiffReport['by'],
-): DiffReport {
+  by: 'manifests' | 'contents' | 'lists',
+) {
   const differences = fileDifferences(before?.manifest.files ?? [], after?.manifest.files ?? []);
   const counts = countDifferences(differences);
   const summaries = {
@@ -64,12 +40,16 @@ export function reportOn(
   return { target, by, ...summaries, counts, differences };
 }
 
-/** @param place of a state that is not in the history */
-function summaryOf(state: TargetState | null, place: 'mirror' | 'service'): ComparedState {
+/**
+ * The facts about a state. `changedAtMs`: when its files last changed, as the mirror saw it; `leftAtMs`: when it left the mirror. Times in
+ * milliseconds since the epoch; null for no time.
+ * @param place of a state that is not in the history
+ */
+function summaryOf(state: TargetState | null, place: 'mirror' | 'service') {
   const { manifest, left } = state ?? { manifest: null, left: null };
   const files = manifest?.files ?? [];
   return {
-    place: manifest === null ? 'nothing' : left === null ? place : 'history',
+    place: manifest === null ? ('nothing' as const) : left === null ? place : ('history' as const),
     changedAtMs: place === 'service' ? null : (manifest?.publishedAtMs ?? null),
     leftAtMs: left?.atMs ?? null,
     kind: left?.kind ?? null,

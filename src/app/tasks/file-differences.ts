@@ -29,9 +29,6 @@ export interface FileState {
   readonly workbook: ManifestWorkbook | null;
 }
 
-/** The number of files that differ in each way. */
-export type DifferenceCounts = Readonly<Record<FileDifference['change'], number>>;
-
 /**
  * The files whose bytes or places differ between two states of a tree, sorted by path. A file that is gone and one that is new with
  * the same bytes are one that moved, unless they are empty: all empty files are alike.
@@ -58,7 +55,9 @@ export function fileDifferences(
 }
 
 /** Counts differences by their kind. */
-export function countDifferences(differences: readonly FileDifference[]): DifferenceCounts {
+export function countDifferences(
+  differences: readonly FileDifference[],
+): Readonly<Record<FileDifference['change'], number>> {
   const counts = { added: 0, changed: 0, removed: 0, moved: 0 };
   for (const { change } of differences) counts[change] += 1;
   return counts;

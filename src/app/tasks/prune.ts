@@ -13,57 +13,43 @@ interface PruneWish {
   readonly beforeMs: number;
 }
 
-/** A state that pruning removes. */
-export interface PrunedState extends Pick<HistoryEntry, 'kind'> {
-  readonly target: string;
-  /** When it left the mirror, in milliseconds since the epoch. */
-  readonly leftAtMs: number;
-  readonly storedBytes: number;
-}
-
+/** The retention by which states go that left before a time. */
 function retentionUntil(beforeMs: number, nowMs: number) {
   const age = { kind: 'age', ageMs: nowMs - beforeMs } as const;
   return { retired: age, replaced: age };
 }
 
+/** A state that pruning removes. */
+export type PrunedState = Awaited<ReturnType<typeof listPrunable>>[number];
+
 /**
  * Lists the states that {@link prune} would remove. A state stays as long as an older state of its target needs its files.
  * @throws MirrorError `directory.unusable`, `disk.failed`
  */
-export async function listPrunable({ settings }: TaskWork, wish: PruneWish): Promise<readonly PrunedState[]> {
+export async function listPrunable({ settings }: TaskWork, { target, beforeMs }: PruneWish) {
   const { directory } = settings.ofDirectory();
   await refuseMissing(directory);
   const nowMs = Date.now();
-  const states: PrunedState[] = [];
-  for (const entry of await statesToPrune(
-    layoutOf(directory),
-    wish.target,
-    retentionUntil(wish.beforeMs, nowMs),
-    nowMs,
-  ))
-    states.push({
-      target: entry.path,
-      kind: entry.kind,
-      leftAtMs: entry.atMs,
-      storedBytes: await storedBytes(entry),
-    });
+  const retention = retentionUntil(beforeMs, nowMs);
+  const states = [];
+  for (const entry of await statesToPrune(layoutOf(directory), target, retention, nowMs))
+    states.push({ ...prunedState(entry), storedBytes: await storedBytes(entry) });
   return states;
 }
 
+function prunedState({ path, kind, atMs }: HistoryEntry) {
+  return { target: path, kind, leftAtMs: atMs };
+}
+
 /** Removes states from the history for good; a lease keeps what is left. @throws MirrorError `directory.*`, `disk.failed` */
-export function prune(
-  { whileIdle, signal }: TaskWork,
-  { target, beforeMs }: PruneWish,
-): Promise<readonly Omit<PrunedState, 'storedBytes'>[]> {
+export function prune({ whileIdle, signal }: TaskWork, { target, beforeMs }: PruneWish) {
   return whileIdle(async ({ store, emit }) => {
     const nowMs = Date.now();
     const disk = { ...store, retention: retentionUntil(beforeMs, nowMs) };
     const removed = await withCommonLock(store.layout, store.native, () =>
       pruneHistory(disk, nowMs, signal, target),
     );
-    return removed.map(({ path, name, kind, atMs }) => {
-      emit({ name: 'history.pruned', entry: `${path}/${name}` });
-      return { target: path, kind, leftAtMs: atMs };
-    });
+    for (const { path, name } of removed) emit({ name: 'history.pruned', entry: `${path}/${name}` });
+    return removed.map(prunedState);
   });
 }

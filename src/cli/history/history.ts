@@ -10,8 +10,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/history/history.ts';
 import { readManifest } from '../../mirror/store/inventory.ts';
-import { type HistoryKind, layoutOf } from '../../mirror/store/layout.ts';
-import type { ApprovalMark } from '../../mirror/store/manifest.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
 import { type Outcome, table } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { runOnce } from '../frame/task-runners.ts';
@@ -25,33 +24,16 @@ export async function runHistoryList(command: Command): Promise<Outcome> {
   return { data: kept, text: () => describeHistory(kept) };
 }
 
-/** A tree in the history, for `--json`. Times in milliseconds since the epoch. */
-export interface KeptTree {
-  readonly target: string;
-  readonly kind: HistoryKind;
-  /** When it left the mirror. */
-  readonly leftAtMs: number;
-  /** Its last change; null if its manifest cannot be read, as for the two below. */
-  readonly changedAtMs: number | null;
-  readonly files: number | null;
-  readonly sizeBytes: number | null;
-  /** The bytes that the history stores for it. */
-  readonly storedBytes: number;
-  readonly folder: string;
-  /** The approval of its deletion; null if none is on record. */
-  readonly approval: ApprovalMark | null;
-}
-
-/** Lists the history of a target, or of all of them. @throws MirrorError `target.unknown`, `directory.unusable`, `disk.failed` */
-export async function listHistory(
-  settings: SettingsFor<'directory'>,
-  asked: string | null,
-): Promise<KeptTree[]> {
+/**
+ * Lists the trees in the history of a target, or of all of them, for `--json`. The facts from a manifest that cannot be read are null.
+ * @throws MirrorError `target.unknown`, `directory.unusable`, `disk.failed`
+ */
+export async function listHistory(settings: SettingsFor<'directory'>, asked: string | null) {
   const layout = layoutOf(settings.directory);
   await refuseMissing(settings.directory);
   const entries = await readHistory(layout);
   const chosen = asked === null ? entries : entriesOf(entries, asked, layout.mirror);
-  const kept: KeptTree[] = [];
+  const kept = [];
   // One at a time: the history may be long, and a manifest large.
   for (const { path, kind, atMs, tree, manifest: file } of chosen) {
     const manifest = await readManifest(file);
@@ -70,6 +52,8 @@ export async function listHistory(
   return kept;
 }
 
+type KeptTree = Awaited<ReturnType<typeof listHistory>>[number];
+
 /** The entries of a named target; at least one. @throws MirrorError `target.unknown` */
 export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirror: string): HistoryEntry[] {
   const paths = entries.map((entry) => entry.path);
@@ -84,13 +68,13 @@ export function entriesOf(entries: readonly HistoryEntry[], asked: string, mirro
 /** Describes the history to a person. */
 export function describeHistory(kept: readonly KeptTree[]): TerminalText {
   if (kept.length === 0) return say`The history is empty.`;
-  const rows = kept.map(({ target, kind, leftAtMs, changedAtMs, files, sizeBytes, ...each }) => [
-    target,
-    kind,
-    new Date(leftAtMs).toISOString(),
-    changedAtMs === null ? '?' : utcTime(changedAtMs),
-    String(files ?? '?'),
-    sizeBytes === null ? '?' : roughSize(sizeBytes),
+  const rows = kept.map((each) => [
+    each.target,
+    each.kind,
+    new Date(each.leftAtMs).toISOString(),
+    each.changedAtMs === null ? '?' : utcTime(each.changedAtMs),
+    String(each.files ?? '?'),
+    each.sizeBytes === null ? '?' : roughSize(each.sizeBytes),
     roughSize(each.storedBytes),
   ]);
   const headings = ['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE', 'STORED'];

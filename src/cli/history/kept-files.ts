@@ -29,14 +29,19 @@ export interface FilesRequest {
   readonly atMs: number | null;
 }
 
+/** The path of a present or former target. @throws MirrorError `target.unknown` if the name means several */
+export async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
+  const kept = (await readHistory(layout)).map((entry) => entry.path);
+  return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
+}
+
 /** The requested state, and the requested files of it. @throws MirrorError `target.unknown`, `history.*`, `disk.failed` */
 export async function lookUp(
   layout: DirectoryLayout,
   { target, paths = [], atMs }: FilesRequest,
 ): Promise<{ readonly state: TargetState; readonly files: readonly ManifestFile[] }> {
+  const path = await pathOf(layout, target);
   const history = await readHistory(layout);
-  const known = [...(await manifestPaths(layout)), ...history.map((entry) => entry.path)];
-  const path = targetNamed(target, layout.mirror, known);
   const entries = history.filter((entry) => entry.path === path);
   const published = isTargetPath(path) ? await publishedState(layout, path) : null;
   const state = await stateAt(entries, published, atMs);
@@ -79,8 +84,9 @@ async function stateAt(
 async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
   const found = await onDisk('reading a manifest', () => readStampedManifest(layout, path));
   const manifest = found?.manifest ?? null;
-  if (manifest === null) return null;
-  return { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, left: null };
+  return (
+    manifest && { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, left: null }
+  );
 }
 
 /**

@@ -38,8 +38,9 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
   const request = { target, paths, atMs: at === undefined ? null : parseTime(at, Date.now()) };
   if (paths.length > 0 && to === undefined) {
     refuseOutput(paths, json === true);
-    const { sizeBytes, ...state } = await writeFile(settings, request, writeBytes);
-    if (loudness() !== 'quiet') tell(say`${describeState(state)}: ${counted(sizeBytes, 'byte')}, checked`);
+    const written = await writeFile(settings, request, writeBytes);
+    if (loudness() !== 'quiet')
+      tell(say`${describeState(written)}: ${counted(written.sizeBytes, 'byte')}, checked`);
     return {};
   }
   const line = createLiveLine();
@@ -67,20 +68,10 @@ function refuseOutput(paths: readonly string[], isJson: boolean): void {
   throw new MirrorError('usage.invalid', problem, { hint });
 }
 
-function describeState({ target, leftAtMs }: Pick<Restored, 'target' | 'leftAtMs'>): string {
+function describeState({ target, leftAtMs }: ReturnType<typeof restoredOf>): string {
   return leftAtMs === null
     ? `${target}, the published state`
     : `${target}, the state that left the mirror at ${new Date(leftAtMs).toISOString()}`;
-}
-
-/** A restored state, and its place. */
-interface Restored {
-  readonly target: string;
-  /** When the state left the mirror, in milliseconds since the epoch; null for the published state. */
-  readonly leftAtMs: number | null;
-  readonly files: number;
-  readonly sizeBytes: number;
-  readonly folder: string;
 }
 
 /**
@@ -94,7 +85,7 @@ export async function restoreHistory(
   settings: SettingsFor<'directory'>,
   { to, ...request }: FilesRequest & { readonly to: string | null },
   show: (text: () => string) => void = () => {},
-): Promise<Restored> {
+) {
   const layout = layoutOf(settings.directory);
   const folder = to === null ? null : await folderOutside(to, layout.root);
   return untilStopped(
@@ -142,7 +133,7 @@ export async function writeFile(
   settings: SettingsFor<'directory'>,
   request: FilesRequest,
   write: (bytes: Uint8Array) => Promise<void>,
-): Promise<Omit<Restored, 'folder'>> {
+): Promise<ReturnType<typeof restoredOf>> {
   const layout = layoutOf(settings.directory);
   const { state, files } = await lookUp(layout, request);
   if (files.length > 1) {
@@ -156,7 +147,8 @@ export async function writeFile(
   return restoredOf(state, files);
 }
 
-function restoredOf({ path, left }: TargetState, files: readonly ManifestFile[]): Omit<Restored, 'folder'> {
+/** A restored state, for `--json`; `leftAtMs` is null for the published one. */
+function restoredOf({ path, left }: TargetState, files: readonly ManifestFile[]) {
   return { target: path, leftAtMs: left?.atMs ?? null, files: files.length, sizeBytes: sizeOf(files) };
 }
 

@@ -1,7 +1,6 @@
 import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
-import { targetNamed } from '../../app/target-names.ts';
 import {
   type ComparedState,
   type DiffReport,
@@ -17,13 +16,12 @@ import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { manifestOfEntry, readHistory } from '../../mirror/store/history/history.ts';
-import { manifestPaths } from '../../mirror/store/inventory.ts';
-import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { manifestOfEntry } from '../../mirror/store/history/history.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
-import { lookUp } from '../history/kept-files.ts';
+import { lookUp, pathOf } from '../history/kept-files.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { describeDifferences, differenceSummary } from './differences.ts';
 
@@ -95,12 +93,6 @@ async function stateBefore(
         ? `In these settings history.replaced is off: with 10, or 30d, what a newer version replaces is kept from then on. ${others}`
         : `In these settings history.replaced keeps ${formatRetention(replaced)}: nothing of it was replaced since, or it is pruned. ${others}`,
   });
-}
-
-/** The path of a present or former target. @throws MirrorError `target.unknown` if the name means several */
-async function pathOf(layout: DirectoryLayout, asked: string): Promise<string> {
-  const kept = (await readHistory(layout)).map((entry) => entry.path);
-  return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
 }
 
 const LISTED =
