@@ -18,22 +18,8 @@ import { noteDrift, noteForRepair } from '../drift-notes.ts';
 import { refuseMissing } from '../open-reader.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
-/** The trees that were repaired. */
-export interface Repaired {
-  /** From their intact files and from the history. */
-  readonly fromDisk: readonly string[];
-  /** By pulling them in a pass. */
-  readonly pulled: readonly string[];
-  /** Whether the inventory was damaged, and written again. */
-  readonly inventoryWritten: boolean;
-}
-
 /** A verification, and the one after the repair; null if nothing needed repair. */
-export interface RepairReport {
-  readonly before: VerifyReport;
-  readonly repaired: Repaired | null;
-  readonly after: VerifyReport | null;
-}
+export type RepairReport = Awaited<ReturnType<typeof repair>>;
 
 /**
  * Compares every byte of published trees with their manifests, and repairs those that differ: with what the disk has where that is
@@ -44,31 +30,22 @@ export interface RepairReport {
  */
 export async function repair(
   work: TaskWork,
-  {
-    targets,
-    expect,
-  }: { readonly targets?: readonly string[] | undefined; readonly expect?: number | undefined },
-): Promise<RepairReport> {
+  request: { readonly targets?: readonly string[] | undefined; readonly expect?: number | undefined },
+) {
   const settings = work.settings.ofDirectory();
   await refuseMissing(settings.directory);
   // Take the lock before reading everything, which takes long: another process may have it.
   await work.whileIdle(({ store }) => refuseLeased(store.layout));
   const layout = layoutOf(settings.directory, settings.shard);
+  const options = { expected: request.expect ?? null, signal: work.signal };
   const verify = (chosen: ReadonlySet<string> | null): Promise<VerifyReport> =>
-    verifyTrees(layout, {
-      chosen,
-      expected: expect ?? null,
-      signal: work.signal,
-      onEvent: verifyProgress(work.tell),
-    });
-  const before = await verify(await chosenOf(settings, targets));
+    verifyTrees(layout, { ...options, chosen, onEvent: verifyProgress(work.tell) });
+  const before = await verify(await chosenOf(settings, request.targets));
   work.signal.throwIfAborted();
   const damaged = damagedTargets(before);
   if (damaged.length === 0 && before.inventory !== 'damaged') return { before, repaired: null, after: null };
-  const { fromDisk, inventoryWritten } = await work.whileIdle((mirror) =>
-    repairOnDisk(mirror, damaged, work.signal),
-  );
-  const pulled = damaged.filter((path) => !fromDisk.includes(path));
+  const onDisk = await work.whileIdle((mirror) => repairOnDisk(mirror, damaged, work.signal));
+  const pulled = damaged.filter((path) => !onDisk.fromDisk.includes(path));
   if (pulled.length > 0) {
     const { failure } = await work.makePass(pulled, work.emit);
     if (failure !== null) throw new MirrorError(failure.code, failure.message, { hint: failure.hint });
@@ -76,7 +53,8 @@ export async function repair(
   // The pass retired a target that is neither published nor in the inventory any more.
   const known = await knownTargets(layout);
   const after = await verify(new Set(damaged.filter((path) => known.has(path))));
-  return { before, repaired: { fromDisk, pulled, inventoryWritten }, after };
+  // From their intact files and from the history, or by a pass.
+  return { before, repaired: { ...onDisk, pulled }, after };
 }
 
 /** The targets that have a manifest, or that the inventory names. @throws MirrorError `disk.*` */
@@ -103,11 +81,7 @@ async function refuseLeased(layout: DirectoryLayout): Promise<void> {
 }
 
 /** Repairs trees from the disk, and the inventory. Notes the other trees for a pass. */
-async function repairOnDisk(
-  mirror: IdleMirror,
-  damaged: readonly string[],
-  signal: AbortSignal,
-): Promise<Pick<Repaired, 'fromDisk' | 'inventoryWritten'>> {
+async function repairOnDisk(mirror: IdleMirror, damaged: readonly string[], signal: AbortSignal) {
   const { store, isPulling } = mirror;
   await refuseLeased(store.layout);
   const fromDisk: string[] = [];

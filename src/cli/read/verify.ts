@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
 import { findTargets, firstOf } from '../../app/target-names.ts';
-import { knownTargets, type Repaired, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
+import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks/repair.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
@@ -30,18 +30,29 @@ import { settingsOf } from '../settings/settings-flags.ts';
 export async function runVerify(command: Command): Promise<Outcome> {
   const { repair, expect }: { repair?: true; expect?: number } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
+  let reports: readonly RepairReport[];
   if (repair === true) {
     const chosen = await chosenBy(command.args, settings);
-    const targets = chosen === null ? undefined : [...chosen];
+    const wish = { targets: chosen === null ? undefined : [...chosen], expect };
     const runners = await taskRunners(command, false);
-    const reports = await Promise.all(runners.map((runner) => runner.run('repair', { targets, expect })));
-    const data = reports.map(repairData);
-    return {
-      data: data.length === 1 ? data[0] : data,
-      text: () => joined(reports.map(describeRepair), say`\n\n`),
-      exitCode: worstOf(reports.map(exitCodeOf)),
-    };
+    reports = await Promise.all(runners.map((runner) => runner.run('repair', wish)));
+  } else {
+    const options = { targets: command.args, expected: expect ?? null };
+    const before = await withProgress((events) => verify(settings, { ...options, ...events }));
+    reports = [{ before, repaired: null, after: null }];
   }
+  const data = reports.map(repairData);
+  return {
+    data: data.length === 1 ? data[0] : data,
+    text: () => joined(reports.map(describeRepair), say`\n\n`),
+    exitCode: worstOf(reports.map(exitCodeOf)),
+  };
+}
+
+/** Shows the progress of a verification in this process. */
+function withProgress<T>(
+  work: (events: Pick<VerifyOptions, 'signal' | 'onEvent'>) => Promise<T>,
+): Promise<T> {
   const line = createLiveLine();
   const showProgress = verifyProgress((text) => line.show(() => text));
   const onEvent = (event: VerifyEvent): void => {
@@ -49,17 +60,7 @@ export async function runVerify(command: Command): Promise<Outcome> {
       line.line(examinedLine(event.target));
     showProgress(event);
   };
-  try {
-    const options = { targets: command.args, expected: expect ?? null, onEvent };
-    const report = await untilStopped((signal) => verify(settings, { ...options, signal }));
-    return {
-      data: verificationData(report),
-      text: () => describeVerification(report),
-      exitCode: isClean(report) ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-    };
-  } finally {
-    line.clear();
-  }
+  return untilStopped((signal) => work({ signal, onEvent })).finally(line.clear);
 }
 
 function exitCodeOf({ before, after }: RepairReport): ExitCode {
@@ -75,7 +76,7 @@ function repairData({ before, repaired, after }: RepairReport): unknown {
 
 /** Describes a repair to a person. */
 function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
-  if (repaired === null || after === null) return describeVerification(before);
+  if (repaired === null) return describeVerification(before);
   const parts = [say`Before the repair:`, describeVerification(before, true), describeRepaired(repaired)];
   const left = isClean(after) ? [] : [say`After the repair:`, describeVerification(after)];
   return joined([...parts, ...left], say`\n`);
@@ -229,8 +230,9 @@ function adviceOf(report: VerifyReport): string[] {
   );
 }
 
-/** Describes a repair to a person. */
-function describeRepaired({ fromDisk, pulled, inventoryWritten }: Repaired): TerminalText {
+/** Describes the repaired trees. */
+function describeRepaired(repaired: NonNullable<RepairReport['repaired']>): TerminalText {
+  const { fromDisk, pulled, inventoryWritten } = repaired;
   return joinLines(
     linesOf(
       fromDisk.length > 0 &&
