@@ -1,5 +1,4 @@
 import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
-import type { UnmatchedPattern } from '../../mirror/plan/selection.ts';
 import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
@@ -13,39 +12,17 @@ import { type MirrorReader, withReader } from '../open-reader.ts';
 import { type FileDifference, fileDifferences, stateOf } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
 
-/** The action that a pass would take on a target, and why. */
-export interface PlannedTarget extends Pick<Action, 'reason'> {
-  readonly target: string;
-  readonly action: Action['kind'];
-  readonly isHeld: boolean;
-  readonly deselection: Action['deselection'] | null;
-  readonly movedFrom: string | null;
-  /** Size of the archive of the last pull, in bytes; null if there was none. The next size is unknown. */
-  readonly lastArchiveBytes: number | null;
-  readonly files: number | null;
-  /** The changes of files, as far as known; left out unless requested. */
-  readonly changes?: ForeseenChanges;
-}
-
-/** The plan of a pass that began now, and the effect of the selection. */
-export interface PlanReport {
-  readonly targets: readonly PlannedTarget[];
-  readonly unmatched: readonly UnmatchedPattern[];
-  /** Faults of the service's lists, a sentence each. */
-  readonly problems: readonly string[];
-}
-
 /**
- * Plans a pass, and changes nothing.
+ * Plans a pass, and changes nothing. Also finds the effect of the selection, and the faults of the service's lists, a sentence each.
  * @param request.files whether to include the changes of files
  * @throws MirrorError `service.*`, `credentials.refused`, `directory.*`, `disk.*`
  */
 export async function plan(
   { settings: { ofMirror }, signal, emit }: TaskWork,
   { files }: { readonly files: boolean },
-): Promise<PlanReport> {
+) {
   const settings = ofMirror();
-  const work = async ({ store, state }: MirrorReader): Promise<PlanReport> => {
+  const work = async ({ store, state }: MirrorReader) => {
     const { memory } = await recallInstallation(state, settings.service.baseUrl);
     const client = connect(settings, memory, emit);
     try {
@@ -73,7 +50,10 @@ export async function plan(
   return withReader(settings, emit, work, true);
 }
 
-function plannedTarget(action: Action): PlannedTarget {
+/** The action that a pass would take on a target, and why; `changes` are those of its files, if they are requested. */
+export type PlannedTarget = ReturnType<typeof plannedTarget> & { readonly changes?: ForeseenChanges };
+
+function plannedTarget(action: Action) {
   const { path, kind, reason, published, moveFrom, deselection = null } = action;
   return {
     target: path,
@@ -82,6 +62,7 @@ function plannedTarget(action: Action): PlannedTarget {
     isHeld: isPlannedHold(action),
     deselection,
     movedFrom: moveFrom,
+    /** Size of the archive of the last pull, in bytes; null if there was none. The next size is unknown. */
     lastArchiveBytes: published?.archiveBytes ?? null,
     files: published?.fileCount ?? null,
   };

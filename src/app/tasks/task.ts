@@ -1,16 +1,15 @@
 import type { z } from 'zod';
 
 import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, type ExitCode, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
 import {
-  type EventFailure,
   eventFailure,
   type PassEventSink,
-  type PassFinished,
+  type PullProgress,
+  type ScanProgress,
   type Trigger,
 } from '../../mirror/pass/events.ts';
 import type { PassReport } from '../../mirror/pass/pass.ts';
-import type { PullProgress, ScanProgress } from '../../mirror/pass/events.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import type { EventSink } from '../events.ts';
@@ -94,37 +93,14 @@ export interface Task<Request extends z.ZodType, Result> {
 }
 
 /** The result of a requested pass. */
-export interface PassOutcome {
-  readonly exitCode: ExitCode;
-  /** Null if the pass failed as a whole. */
-  readonly summary: PassFinished | null;
-  readonly failure: EventFailure | null;
-  /** Whether all that is not done failed or is held, see {@link PassReport}. */
-  readonly isAllThatCanBe: boolean;
-  readonly targets: readonly PassedTarget[];
-}
-
-/** The end of a target's action in a pass. */
-export interface PassedTarget {
-  readonly target: string;
-  readonly action: string;
-  readonly reason: string;
-  readonly outcome: string;
-  readonly code?: string;
-  readonly message?: string;
-  readonly hint?: string | null;
-  readonly downloadedBytes: number;
-  readonly changedFiles: number;
-}
+export type PassOutcome = ReturnType<typeof passOutcome> | ReturnType<typeof failedPass>;
 
 /**
- * The outcome of a pass. Pulls that go on after it are not done: nothing says yet that their targets are fresh.
+ * The outcome of a pass, with the end of each action. Pulls that go on after it are not done: nothing says yet that their targets are
+ * fresh.
  * @param isReady whether all is well after the pass, as in `/readyz`
  */
-export function passOutcome(
-  { summary, exitCode, results, isAllThatCanBe }: PassReport,
-  isReady: boolean,
-): PassOutcome {
+export function passOutcome({ summary, exitCode, results, isAllThatCanBe }: PassReport, isReady: boolean) {
   const isIncomplete = exitCode === EXIT_CODES.ok && (!isReady || summary.pulling + summary.waiting > 0);
   const targets = results.map(({ action, outcome, downloadedBytes, changedFiles }) => ({
     target: action.path,
@@ -145,7 +121,7 @@ export function passOutcome(
 }
 
 /** The outcome of a pass that failed as a whole. */
-export function failedPass(failure: MirrorError): PassOutcome {
+export function failedPass(failure: MirrorError) {
   return {
     exitCode: exitCodeOf(failure),
     summary: null,

@@ -80,6 +80,5 @@ function describePasses(passes: Awaited<ReturnType<typeof askForPasses>>): Termi
 
 function describeOutcome({ summary, failure }: PassOutcome): TerminalText {
   if (summary !== null) return describeEvent({ name: 'pass.finished', ...summary });
-  if (failure === null) return say`The pass failed.`;
   return describeEvent({ name: 'pass.failed', trigger: 'poll', durationMs: 0, ...failure });
 }

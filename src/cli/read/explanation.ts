@@ -1,4 +1,4 @@
-import { type KnownTargets, readTargets, withReader } from '../../app/open-reader.ts';
+import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { nextRunsMs } from '../../app/schedule.ts';
 import {
   findTarget,
@@ -10,57 +10,29 @@ import {
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
-import type { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { emptyRecord, type TargetRecord } from '../../mirror/plan/record.ts';
-import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
+import { emptyRecord } from '../../mirror/plan/record.ts';
+import { unlessStateFails } from '../../mirror/state/state.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
-import type { ManifestFile } from '../../mirror/store/manifest.ts';
 import { targetKey } from '../../mirror/upstream/listing.ts';
 import { tellEvent } from '../frame/output.ts';
 
 /** The facts about a target or a file in it, and the next steps. */
-export interface Explanation {
-  readonly target: TargetStatus;
-  readonly record: TargetRecord;
-  /** The named file; null for a whole target. */
-  readonly file: ManifestFile | null;
-  readonly path: string | null;
-  /** The first files of a held deletion, sorted. */
-  readonly heldFiles: readonly string[];
-  /** Null if the schedule of the daemon is unknown. */
-  readonly nextPassAtMs: number | null;
-  /** Whether a process works in the directory; null if unknown. */
-  readonly isAttended: boolean | null;
-  /** Why the last pass failed as a whole; null if it did not. */
-  readonly passFailure: StoredPass['failure'];
-}
+export type Explanation = NonNullable<Awaited<ReturnType<typeof explain>>> &
+  Awaited<ReturnType<typeof nextSteps>>;
 
-/** The possible places of a file that was named by the end of its path. */
-interface FilePlaces {
-  /** As it was named. */
-  readonly file: string;
-  /** In the order of the targets; `path` is within the tree. */
-  readonly places: readonly { readonly target: string; readonly path: string }[];
-}
-
-/** A target that is no longer mirrored, and when it last left the mirror, in milliseconds since the epoch. */
-interface Retired {
-  readonly retired: { readonly target: string; readonly leftAtMs: number };
-}
-
-/** The answer of `why`. For a name of several targets, it has the state of each. */
+/** The answer of `why`. A file that was named by the end of its path may be in several places. */
 export type Answer =
   | Explanation
   | (SeveralTargets & { readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[] })
-  | FilePlaces
-  | Retired;
+  | { readonly file: string; readonly places: Awaited<ReturnType<typeof placesOf>> }
+  | { readonly retired: { readonly target: string; readonly leftAtMs: number } };
 
 /**
- * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a
- * repository it returns the targets, for a file in several places the places, for a retired target when it left.
+ * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a name of
+ * several targets it returns the state of each, for a file in several places the places, for a retired target when it left.
  * @param isScheduleKnown whether the settings are those of the daemon, not only defaults
  * @throws MirrorError `target.unknown`
  */
@@ -80,30 +52,42 @@ export function why(
       return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
     }
     const path = known.includes(found) ? found : filePath(asked, layout.mirror, known);
-    let explained = await explain(targets, layout, path);
-    const places = explained === null ? await placesOf(layout, targets.published, path) : [];
-    const [only] = places;
-    if (only !== undefined && places.length === 1)
-      explained = await explain(targets, layout, `${only.target}/${only.path}`);
-    if (explained !== null) {
-      return {
-        ...explained,
-        nextPassAtMs: isScheduleKnown
-          ? (nextRunsMs(settings.schedule, settings.timezone, 1)[0] ?? null)
-          : null,
-        isAttended: (await readLockHolder(layout.lockFile))?.isAlive ?? null,
-        passFailure: (await unlessStateFails(reader.state.lastPass(), null))?.failure ?? null,
-      };
-    }
+    const named = await explain(targets, layout, path);
+    const places = named === null ? await placesOf(layout, targets.published, path) : [];
+    const [only] = places.length === 1 ? places : [];
+    const explained =
+      only === undefined ? named : await explain(targets, layout, `${only.target}/${only.path}`);
+    if (explained !== null) return { ...explained, ...(await nextSteps(settings, reader, isScheduleKnown)) };
     if (places.length > 0) return { file: path, places };
     const retired = await lastRetired(layout, asked);
     if (retired !== null) return { retired };
-    throw unknown(asked, known);
+    const lists =
+      known.length === 0
+        ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
+        : `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
+    const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
+    throw unknownName('target.unknown', message, asked, known, lists);
   });
 }
 
+/** The facts about the daemon that decide when something happens to a target. */
+async function nextSteps(
+  { schedule, timezone }: SettingsFor<'directory'>,
+  { store, state }: MirrorReader,
+  isScheduleKnown: boolean,
+) {
+  return {
+    /** Null if the schedule of the daemon is unknown. */
+    nextPassAtMs: isScheduleKnown ? (nextRunsMs(schedule, timezone, 1)[0] ?? null) : null,
+    /** Whether a process works in the directory; null if unknown. */
+    isAttended: (await readLockHolder(store.layout.lockFile))?.isAlive ?? null,
+    /** Why the last pass failed as a whole; null if it did not. */
+    passFailure: (await unlessStateFails(state.lastPass(), null))?.failure ?? null,
+  };
+}
+
 /** Finds the retired target of this name, or with a file of this name, or the last one of a repository. @returns null without one */
-async function lastRetired(layout: DirectoryLayout, asked: string): Promise<Retired['retired'] | null> {
+async function lastRetired(layout: DirectoryLayout, asked: string) {
   const retired = (await readHistory(layout)).filter(({ kind }) => kind === 'retired');
   const paths = retired.map((entry) => entry.path);
   const former = filePath(asked, layout.mirror, paths);
@@ -128,11 +112,7 @@ function filePath(asked: string, mirror: string, targets: readonly string[]): st
 }
 
 /** Explains the target of a path below `mirror/`, and the file at the path; null if no target contains it. */
-async function explain(
-  { records, statuses, ids }: KnownTargets,
-  layout: DirectoryLayout,
-  path: string,
-): Promise<Omit<Explanation, 'nextPassAtMs' | 'isAttended' | 'passFailure'> | null> {
+async function explain({ records, statuses, ids }: KnownTargets, layout: DirectoryLayout, path: string) {
   const target = statuses
     .filter((each) => `${path}/`.startsWith(`${each.target}/`))
     .sort((a, b) => b.target.length - a.target.length)[0];
@@ -142,29 +122,17 @@ async function explain(
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await publishedManifest(layout, target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
+  // For a whole target, file and path are null.
   return { target, record, file, path: inner, heldFiles: record.held?.first ?? [] };
 }
 
 /** Finds the published files whose path is a name, or ends with a slash and the name. Reads all manifests, one at a time. */
-async function placesOf(
-  layout: DirectoryLayout,
-  published: KnownTargets['published'],
-  name: string,
-): Promise<FilePlaces['places']> {
-  const places: FilePlaces['places'][number][] = [];
+async function placesOf(layout: DirectoryLayout, published: KnownTargets['published'], name: string) {
+  const places = [];
   for (const { path: target } of name === '' ? [] : published) {
     const manifest = await publishedManifest(layout, target);
     for (const { path } of manifest?.files ?? [])
       if (`/${path}`.endsWith(`/${name}`)) places.push({ target, path });
   }
   return places;
-}
-
-function unknown(asked: string, targets: readonly string[]): MirrorError {
-  const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
-  const lists =
-    targets.length === 0
-      ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
-      : `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
-  return unknownName('target.unknown', message, asked, targets, lists);
 }

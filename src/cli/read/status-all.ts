@@ -53,17 +53,13 @@ async function targetsOf(
   return targets.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 
-/** All shares, and the targets in the directory whose instance is gone; none if each instance has its own disk. */
-interface WholeReport extends WholeStatus {
-  readonly unattended: readonly string[];
-}
-
 /**
- * Reads the state of all shares from the directory, which they may share, and from a remote state.
+ * Reads the state of all shares from the directory, which they may share, and from a remote state. `unattended` are the targets in the
+ * directory whose instance is gone; none if each instance has its own disk.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `directory.unusable`, `state.unavailable`
  */
-export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): Promise<WholeReport> {
+export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number) {
   return withReader(settings, tellEvent, async ({ store, state }) => {
     const here = await readShareReports(store.layout);
     const whole = judgeWhole([...here, ...(await state.shares())], nowMs);
@@ -81,43 +77,27 @@ export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number): 
 /** The state of a share. `silent`: no instance has reported for too long. */
 type ShareState = 'well' | 'not-well' | 'silent' | 'missing';
 
-/** One share. */
-interface ShareStatus {
-  readonly index: number;
-  readonly state: ShareState;
-  /** Null if no instance ever worked for it. */
-  readonly report: ShareReport | null;
-}
-
-/** The state of all shares together. */
-export interface WholeStatus {
-  /** Number of shares, from the newest report; 0 without a report. */
-  readonly count: number;
-  readonly shares: readonly ShareStatus[];
-  /** Recent reports by instances with another count: from before a change of the count, or from a forgotten instance. */
-  readonly disagreeing: readonly ShareReport[];
-  /** Whether every share is well and all agree on the count. */
-  readonly isWell: boolean;
-}
-
 /**
- * Judges the state of all shares. If a share has several reports, the newest counts.
+ * Judges the state of all shares. If a share has several reports, the newest counts; it has none if no instance ever worked for it.
  * @param nowMs milliseconds since the epoch
+ * @returns `count`: the number of shares, from the newest report; 0 without a report. `disagreeing`: recent reports by instances with
+ *   another count, from before a change of the count or from a forgotten instance
  */
-export function judgeWhole(reports: readonly ShareReport[], nowMs: number): WholeStatus {
+export function judgeWhole(reports: readonly ShareReport[], nowMs: number) {
   const byTime = latestFirst(nowMs + CLOCK_STEP_MS);
   const sorted = [...reports].sort((a, b) => byTime(a.writtenAtMs, b.writtenAtMs));
   const count = sorted[0]?.count ?? 0;
-  const shares = Array.from({ length: count }, (_, at): ShareStatus => {
+  const shares = Array.from({ length: count }, (_, at) => {
     const report = sorted.find((each) => each.index === at + 1 && each.count === count) ?? null;
-    return { index: at + 1, state: report === null ? 'missing' : stateOf(report, nowMs), report };
+    return { index: at + 1, state: stateOf(report, nowMs), report };
   });
   const disagreeing = sorted.filter((each) => each.count !== count && !isSilent(each, nowMs));
   const isWell = count > 0 && disagreeing.length === 0 && shares.every(({ state }) => state === 'well');
   return { count, shares, disagreeing, isWell };
 }
 
-function stateOf(report: ShareReport, nowMs: number): ShareState {
+function stateOf(report: ShareReport | null, nowMs: number): ShareState {
+  if (report === null) return 'missing';
   if (isSilent(report, nowMs)) return 'silent';
   return report.failure === null && report.notWell === 0 ? 'well' : 'not-well';
 }
@@ -131,7 +111,7 @@ function isSilent({ writtenAtMs, maxStalenessMs }: ShareReport, nowMs: number): 
 const TARGETS_SHOWN = 100;
 
 /** Describes all shares to a person. */
-export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
+export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, nowMs: number): TerminalText {
   const { count, shares, disagreeing, unattended } = whole;
   const ago = (timeMs: number | null): string => (timeMs === null ? '?' : agoText(timeMs, nowMs));
   const rows = shares.map(({ index, state, report }) => [
@@ -168,7 +148,7 @@ export function describeWhole(whole: WholeReport, nowMs: number): TerminalText {
 }
 
 function describeTrouble(
-  { index, state, report }: ShareStatus,
+  { index, state, report }: ReturnType<typeof judgeWhole>['shares'][number],
   count: number,
   ago: (timeMs: number) => string,
 ): string[] {

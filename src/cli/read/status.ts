@@ -7,14 +7,14 @@ import type { LiveStatus } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
-import { isLockHidden, type LockHolder, readLockHolder } from '../../lib/disk/lock.ts';
+import { isLockHidden, readLockHolder } from '../../lib/disk/lock.ts';
 import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { selectsNothing, type Shard } from '../../mirror/plan/selection.ts';
+import { selectsNothing } from '../../mirror/plan/selection.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
-import { type Lease, leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
+import { leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
 import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
@@ -43,46 +43,29 @@ export async function runStatus(command: Command): Promise<Outcome> {
   };
 }
 
-/** The state of everything, from the disk and the daemon. */
-interface StatusReport extends StatusOnDisk {
-  /** The running work of the daemon; null without a daemon. */
-  readonly live: LiveStatus | null;
-}
-
-interface StatusOnDisk {
-  readonly nowMs: number;
-  readonly maxStalenessMs: number;
-  /** The share of this instance; null if it mirrors all repositories. */
-  readonly shard: Shard | null;
-  /** Whether other instances work, or worked, in the directory. */
-  readonly hasOthers: boolean;
-  readonly lastPass: StoredPass | null;
-  /** The process that has, or had, the lock of the directory; null if unknown. */
-  readonly holder: LockHolder | null;
-  /** Whether this user may not read the lock, so that its holder is unknown. */
-  readonly isLockHidden: boolean;
-  /** The leases that publishing waits for. */
-  readonly leases: readonly Lease[];
-  /** The number of targets whose `hooks.afterPublish` has not yet succeeded; null if none is set. */
-  readonly hooksDue: number | null;
-  readonly targets: readonly TargetStatus[];
-}
+/** The state of everything, from the disk and the daemon; `live` is null without one. */
+type StatusReport = Awaited<ReturnType<typeof status>> & { readonly live: LiveStatus | null };
 
 /** Reads the state of everything, even while a daemon runs. */
-function status(settings: SettingsFor<'directory'>, names: readonly string[]): Promise<StatusOnDisk> {
+function status(settings: SettingsFor<'directory'>, names: readonly string[]) {
   return withReader(settings, tellEvent, async (reader) => {
     const { store, state } = reader;
+    const { lockFile } = store.layout;
     const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader, names);
-    const holder = await readLockHolder(store.layout.lockFile);
     return {
       nowMs,
       maxStalenessMs,
+      /** The share of this instance; null if it mirrors all repositories. */
       shard: store.shard,
+      /** Whether other instances work, or worked, in the directory. */
       hasOthers: await hasOtherShards(store.layout),
       lastPass: await unlessStateFails(state.lastPass(), null),
-      holder,
-      isLockHidden: await isLockHidden(store.layout.lockFile),
+      /** The process that has, or had, the lock of the directory; null if unknown. */
+      holder: await readLockHolder(lockFile),
+      /** Whether this user may not read the lock, so that its holder is unknown. */
+      isLockHidden: await isLockHidden(lockFile),
       leases: await leasesInForce(store.layout, Date.now()),
+      /** The number of targets whose `hooks.afterPublish` has not yet succeeded; null if none is set. */
       hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
       targets: statuses,
     };
