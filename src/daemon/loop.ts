@@ -2,16 +2,8 @@ import { createBackgroundWork } from '../lib/concurrency/background-work.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import type { Trigger } from '../mirror/pass/events.ts';
 
-/** The daemon's loop: one pass at a time, then one for all triggers during it, named after the first of them. */
-export interface Loop {
-  readonly trigger: (trigger: Trigger) => void;
-  /** Requests a pass: many requests cause one, after a pause. Before the first trigger they are dropped, as a pass follows. */
-  readonly ask: () => void;
-  /** Does work between passes: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
-  readonly between: <T>(work: () => Promise<T>) => Promise<T>;
-  /** Ignores further triggers, abandons the running pass and waits for it to end. */
-  readonly stop: () => Promise<void>;
-}
+/** The loop of passes. */
+export type Loop = ReturnType<typeof createLoop>;
 
 function stopped(): MirrorError {
   return new MirrorError('pass.abandoned', 'The daemon is shutting down.');
@@ -22,14 +14,14 @@ const LEAST_PAUSE_MS = 500;
 const LONGEST_PAUSE_MS = 60_000;
 
 /**
- * Makes a loop. The pause before a requested pass is as long as the last pass took, within bounds: this protects the service from
+ * The daemon's loop: one pass at a time, then one for all triggers during it, named after the first of them. The pause before a requested pass is as long as the last pass took, within bounds: this protects the service from
  * frequent requests.
  * @param pass does one pass; it reports its own failures, so any error it throws is a defect and goes to `onDefect`
  */
 export function createLoop(
   pass: (trigger: Trigger, signal: AbortSignal) => Promise<void>,
   onDefect: (error: unknown) => void,
-): Loop {
+) {
   let waiting: Trigger | null = null;
   let isBegun = false;
   let isAsked = false;
@@ -68,16 +60,19 @@ export function createLoop(
   };
   return {
     trigger,
-    ask: () => {
+    /** Requests a pass: many requests cause one, after a pause. Before the first trigger they are dropped, as a pass follows. */
+    ask: (): void => {
       isAsked = isBegun;
       arm();
     },
-    between: (work) =>
+    /** Does work between passes: now, or after the running one. @throws MirrorError `pass.abandoned` once the loop has stopped */
+    between: <T>(work: () => Promise<T>): Promise<T> =>
       new Promise((resolve, reject) => {
         between.push((isStopped) => (isStopped ? Promise.reject(stopped()) : work()).then(resolve, reject));
         passes.wake();
       }),
-    stop: async () => {
+    /** Ignores further triggers, abandons the running pass and waits for it to end. */
+    stop: async (): Promise<void> => {
       await passes.close(0);
       for (const work of between.splice(0)) await work(true);
     },

@@ -3,13 +3,6 @@ import { runInNewContext } from 'node:vm';
 
 import { declare, openLibc } from '../lib/native/library.ts';
 
-/** Releases unused memory after passes. */
-export interface MemoryRelease {
-  /** Work ended: memory is released a while later, unless work is running then. */
-  readonly atRest: () => void;
-  readonly close: () => void;
-}
-
 /** Wait before releasing: work that follows immediately would need the memory again, and idle threads release theirs after 10 s. */
 const REST_MS = 20_000;
 /** A heap below this is collected every time. The collection pauses the process for 2 to 4 ms per megabyte in use. */
@@ -22,7 +15,7 @@ const GROWTH_SHARE = 0.5;
  * this, an idle daemon would keep hundreds of megabytes of garbage until the next pass.
  * @param isWorking whether a pass or a pull is running
  */
-export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
+export function createMemoryRelease(isWorking: () => boolean) {
   const trim = bindTrim();
   let timer: NodeJS.Timeout | undefined;
   let usedBytes = 0;
@@ -41,11 +34,12 @@ export function createMemoryRelease(isWorking: () => boolean): MemoryRelease {
     trim();
   };
   return {
-    atRest: () => {
+    /** Work ended: memory is released a while later, unless work is running then. */
+    atRest: (): void => {
       // Later work does not delay it: a daemon with work every few seconds would never release memory.
       timer ??= setTimeout(release, restMs).unref();
     },
-    close: () => clearTimeout(timer),
+    close: (): void => clearTimeout(timer),
   };
 }
 

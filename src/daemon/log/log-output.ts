@@ -8,20 +8,16 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 const MAX_WAITING_BYTES = 1024 * 1024;
 
 /** The output of the log. */
-export interface LogOutput {
-  /** Takes a line with its line feed. */
-  readonly write: (line: TerminalText, level: LogLevel) => void;
-  /** Emits again that lines are dropped, if they are: for listeners that start after the log. */
-  readonly report: () => void;
-}
+export type LogOutput = ReturnType<typeof createLogOutput>;
 
 /**
  * Writes the log to standard output. A full disk or a slow reader must not stop the mirror: lines are dropped and
  * counted until one can be written again. Standard error and the listeners for events get one message about it.
  */
-export function createLogOutput(emit: EventSink, stream = standardOutput): LogOutput {
+export function createLogOutput(emit: EventSink, stream = standardOutput) {
   let failure: MirrorError | null = null;
   let droppedLines = 0;
+  /** Emits again that lines are dropped, if they are: for listeners that start after the log. */
   const report = (): void => {
     if (failure !== null) emit({ name: 'log.failed', ...eventFailure(failure) });
   };
@@ -40,7 +36,8 @@ export function createLogOutput(emit: EventSink, stream = standardOutput): LogOu
     droppedLines = 0;
     emit({ name: 'log.resumed', droppedLines: dropped });
   };
-  const write: LogOutput['write'] = (line, level) => {
+  /** Takes a line with its line feed. */
+  const write = (line: TerminalText, level: LogLevel): void => {
     if (stream.waitingBytes() > MAX_WAITING_BYTES) {
       drop('The reader of the log is too slow: lines are dropped until it has caught up.');
       return;

@@ -2,7 +2,7 @@ import { pino } from 'pino';
 
 import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
-import { type EventLevel, type EventSink, levelOf } from '../../app/events.ts';
+import { type EventLevel, type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import {
@@ -30,18 +30,13 @@ export interface LoggerOptions {
 }
 
 /** A log of events. */
-export interface EventLog {
-  /** Receives events, and writes those of sufficient level. */
-  readonly sink: EventSink;
-  /** Sets the lowest level of the lines from now on. */
-  readonly setLevel: (level: LogLevel) => void;
-}
+export type EventLog = ReturnType<typeof createEventLog>;
 
 /**
  * Makes a log of events: the event's name in `event`, its fields next to it, a sentence in `msg`. Times are UTC, in JSON lines
  * with milliseconds (RFC 3339).
  */
-export function createEventLog(options: LoggerOptions): EventLog {
+export function createEventLog(options: LoggerOptions) {
   let currentLevel: EventLevel = 'info';
   const log = pino(
     {
@@ -55,7 +50,8 @@ export function createEventLog(options: LoggerOptions): EventLog {
     },
   );
   return {
-    sink: (event) => {
+    /** Receives events, and writes those of sufficient level. */
+    sink: (event: MirrorEvent): void => {
       const { name, ...fields } = event;
       currentLevel = levelOf(event);
       const message = String(describeEvent(event));
@@ -65,7 +61,8 @@ export function createEventLog(options: LoggerOptions): EventLog {
         options.write(prettyLine(Date.now(), currentLevel, clean, options.colors), currentLevel);
       }
     },
-    setLevel: (level) => {
+    /** Sets the lowest level of the lines from now on. */
+    setLevel: (level: LogLevel): void => {
       log.level = level;
     },
   };
@@ -104,16 +101,8 @@ export function logOf(
   });
 }
 
-/** The level of a running log: the one from the settings, or temporarily `debug`. */
-interface LogLevelSwitch {
-  /** Switches to `debug`, or back to the level of the settings. */
-  readonly toggle: () => void;
-  /** Applies the level of new settings. */
-  readonly take: (level: LogLevel) => void;
-}
-
-/** Controls the level of a log, which a person may change temporarily. @param first the initial level */
-export function followLevel(log: EventLog, first: LogLevel, emit: EventSink): LogLevelSwitch {
+/** Controls the level of a log: the one from the settings, or temporarily `debug`. @param first the initial level */
+export function followLevel(log: EventLog, first: LogLevel, emit: EventSink) {
   let wanted = first;
   let present = first;
   const set = (level: LogLevel): void => {
@@ -122,8 +111,10 @@ export function followLevel(log: EventLog, first: LogLevel, emit: EventSink): Lo
     emit({ name: 'log.level_changed', level });
   };
   return {
-    toggle: () => set(present === wanted ? 'debug' : wanted),
-    take: (level) => {
+    /** Switches to `debug`, or back to the level of the settings. */
+    toggle: (): void => set(present === wanted ? 'debug' : wanted),
+    /** Applies the level of new settings. */
+    take: (level: LogLevel): void => {
       if (level !== wanted) set(level);
       wanted = level;
     },

@@ -1,29 +1,26 @@
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 
-import { type EventFields, type EventSink, type EventTable, forEvent } from '../../app/events.ts';
+import { type EventFields, type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
 import { TRIGGERS } from '../../mirror/pass/events.ts';
 import { type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
 import { inSeconds, PREFIX, registerGauges } from './metrics-report.ts';
 
 /** The metrics of a daemon. */
-export interface Metrics {
-  /** Counts events. */
-  readonly sink: EventSink;
-  /** Gives all current metrics in the text format of Prometheus, version 0.0.4: gauges come from the report. */
-  readonly render: (report: DaemonReport) => Promise<{ readonly contentType: string; readonly text: string }>;
-}
+export type Metrics = ReturnType<typeof createMetrics>;
 
 /**
  * Makes the metrics of a daemon. Names follow "Metric and label naming" of the Prometheus documentation: one prefix, base
  * units, `_total` for counters. Metrics of the process have the names that all Prometheus clients use.
  */
-export function createMetrics(): Metrics {
+export function createMetrics() {
   const counted = new Registry();
   collectDefaultMetrics({ register: counted });
   const listeners = { ...passMetrics(counted), ...pullMetrics(counted), ...otherMetrics(counted) };
   return {
-    sink: (event) => forEvent(listeners, event),
-    render: async (report) => {
+    /** Counts events. */
+    sink: (event: MirrorEvent): void => forEvent(listeners, event),
+    /** Gives all current metrics in the text format of Prometheus, version 0.0.4: gauges come from the report. */
+    render: async (report: DaemonReport): Promise<{ contentType: string; text: string }> => {
       // A new registry for each scrape: old series disappear with the report, and simultaneous scrapes
       // do not mix.
       const judged = new Registry();

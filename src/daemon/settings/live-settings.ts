@@ -16,18 +16,7 @@ type RunSettings = SettingsFor<'service' | 'directory'>;
 export type LoadSettings = () => LoadedSettings<readonly ['service', 'directory']>;
 
 /** The settings of a running daemon. */
-export interface LiveSettings {
-  /** The settings in force. */
-  readonly current: () => RunSettings;
-  /** Reads them again; when this returns, all changes are in force, or refused together and reported. */
-  readonly check: () => Promise<void>;
-  /**
-   * Begins to follow changes, and applies those since the first reading.
-   * @param takeAll applies changed settings to the daemon; if it throws, they are refused together
-   */
-  readonly begin: (takeAll: TakeSettings) => Promise<void>;
-  readonly close: () => Promise<void>;
-}
+export type LiveSettings = ReturnType<typeof followSettings>;
 
 type TakeSettings = (settings: RunSettings) => Promise<void>;
 
@@ -35,18 +24,14 @@ type TakeSettings = (settings: RunSettings) => Promise<void>;
 const FOREIGN = 'serve.';
 
 /** Follows the settings on disk. Settings that need a restart stay unchanged, and are reported. */
-export function followSettings(
-  first: ReturnType<LoadSettings>,
-  load: LoadSettings,
-  emit: EventSink,
-): LiveSettings {
+export function followSettings(first: ReturnType<LoadSettings>, load: LoadSettings, emit: EventSink) {
   let takeAll: TakeSettings = () => Promise.resolve();
   let current = first.settings;
   let inForce = digestSettings(current);
   let waiting: readonly string[] = [];
   let problem = '';
   const checks = new Places(1);
-  let files: FileWatch | null = null;
+  let files: ReturnType<typeof watchFiles> | null = null;
 
   const refuse = (error: unknown): void => {
     const failure = failureIn(error);
@@ -79,16 +64,22 @@ export function followSettings(
       refuse(error);
     }
   };
+  /** Reads them again; when this returns, all changes are in force, or refused together and reported. */
   const check = (): Promise<void> => checks.run(checkOnce);
   return {
-    current: () => current,
+    /** The settings in force. */
+    current: (): RunSettings => current,
     check,
-    begin: (taker) => {
+    /**
+     * Begins to follow changes, and applies those since the first reading.
+     * @param taker applies changed settings to the daemon; if it throws, they are refused together
+     */
+    begin: (taker: TakeSettings): Promise<void> => {
       takeAll = taker;
       files = watchFiles(filesOf(first), () => void check());
       return check();
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await files?.close();
       // After all requested checks.
       await checks.run(() => Promise.resolve());
@@ -106,13 +97,6 @@ function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {
   return [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
 }
 
-/** A watch on a few files. */
-interface FileWatch {
-  /** Watches these files, too. */
-  readonly follow: (files: readonly string[]) => void;
-  readonly close: () => Promise<void>;
-}
-
 /** Quiet time before files are read, in milliseconds: editors and Kubernetes replace files in several steps. */
 const QUIET_MS = 300;
 
@@ -122,7 +106,7 @@ const QUIET_MS = 300;
  * nothing can be watched, none comes.
  * @param onHint called when all has been quiet again
  */
-function watchFiles(files: readonly string[], onHint: () => void): FileWatch {
+function watchFiles(files: readonly string[], onHint: () => void) {
   let timer: NodeJS.Timeout | undefined;
   const hint = (): void => {
     clearTimeout(timer);
@@ -141,14 +125,15 @@ function watchFiles(files: readonly string[], onHint: () => void): FileWatch {
   watcher.on('all', hint);
   watcher.on('error', () => {});
   return {
-    follow: (next) => {
+    /** Watches these files, too. */
+    follow: (next: readonly string[]): void => {
       for (const file of next) {
         const folder = dirname(file);
         if (!folders.has(folder)) watcher.add(folder);
         folders.add(folder);
       }
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       clearTimeout(timer);
       await watcher.close();
     },

@@ -3,20 +3,7 @@ import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { datagramTo, type SendDatagram } from '../../lib/native/datagram.ts';
 
 /** Reports the daemon's state to systemd: sd_notify(3). Without a listener, calls do nothing; none ever throws. */
-export interface Notifier {
-  /** The daemon works; also ends `reloading`. */
-  readonly ready: () => void;
-  /** Sends the present activity, in one line, for `systemctl status`. */
-  readonly status: (text: TerminalText) => void;
-  /** The settings are being read again, until the next `ready`. */
-  readonly reloading: () => void;
-  /** It is about to end. */
-  readonly stopping: () => void;
-  /** It is alive. */
-  readonly watchdog: () => void;
-  /** systemd kills the daemon after this time without `watchdog`, in milliseconds; null if it does not watch. */
-  readonly watchdogIntervalMs: number | null;
-}
+export type Notifier = ReturnType<typeof createNotifier>;
 
 /** systemd's variables for the socket and the watchdog (sd_notify(3), sd_watchdog_enabled(3)). */
 const VARIABLES = ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID'] as const;
@@ -30,19 +17,22 @@ const MAX_STATUS_UNITS = 1000;
  * @param env the environment; it is changed
  * @param open opens the socket at a path
  */
-export function createNotifier(
-  env: NodeJS.ProcessEnv,
-  open: (path: string) => SendDatagram = datagramTo,
-): Notifier {
+export function createNotifier(env: NodeJS.ProcessEnv, open: (path: string) => SendDatagram = datagramTo) {
   const { NOTIFY_SOCKET: path, WATCHDOG_USEC: usec, WATCHDOG_PID: pid } = env;
   for (const name of VARIABLES) delete env[name];
   const send = senderTo(path, open);
   return {
-    ready: () => send('READY=1'),
-    status: (text) => send(`STATUS=${oneLine(String(text))}`),
-    reloading: () => send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
-    stopping: () => send('STOPPING=1'),
-    watchdog: () => send('WATCHDOG=1'),
+    /** The daemon works; also ends `reloading`. */
+    ready: (): void => send('READY=1'),
+    /** Sends the present activity, in one line, for `systemctl status`. */
+    status: (text: TerminalText): void => send(`STATUS=${oneLine(String(text))}`),
+    /** The settings are being read again, until the next `ready`. */
+    reloading: (): void => send(`RELOADING=1\nMONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`),
+    /** It is about to end. */
+    stopping: (): void => send('STOPPING=1'),
+    /** It is alive. */
+    watchdog: (): void => send('WATCHDOG=1'),
+    /** systemd kills the daemon after this time without `watchdog`, in milliseconds; null if it does not watch. */
     watchdogIntervalMs: path === undefined ? null : intervalMs(usec, pid),
   };
 }

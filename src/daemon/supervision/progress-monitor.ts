@@ -1,16 +1,8 @@
 /** Monitors the progress of running work: each piece of work calls `touch` when it progresses. */
-export interface ProgressMonitor {
-  readonly touch: () => void;
-  /** Begins work; until it ends, silence counts. Returns a function to call when it has ended. */
-  readonly begin: () => () => void;
-  /** Whether any work is running. */
-  readonly isWorking: () => boolean;
-  /** Time since the last `touch` while work is running, in milliseconds; 0 without work. */
-  readonly idleMs: () => number;
-}
+export type ProgressMonitor = ReturnType<typeof createProgressMonitor>;
 
 /** Makes a progress monitor. @param isPulling whether pulls are running, which may outlast their passes */
-export function createProgressMonitor(isPulling: () => boolean): ProgressMonitor {
+export function createProgressMonitor(isPulling: () => boolean) {
   let lastTouchMs = performance.now();
   let working = 0;
   const touch = (): void => {
@@ -19,14 +11,17 @@ export function createProgressMonitor(isPulling: () => boolean): ProgressMonitor
   const isWorking = (): boolean => working > 0 || isPulling();
   return {
     touch,
-    begin: () => {
+    /** Begins work; until it ends, silence counts. Returns a function to call when it has ended. */
+    begin: (): (() => void) => {
       touch();
       working += 1;
       return () => {
         working -= 1;
       };
     },
+    /** Whether any work is running. */
     isWorking,
-    idleMs: () => (isWorking() ? performance.now() - lastTouchMs : 0),
+    /** Time since the last `touch` while work is running, in milliseconds; 0 without work. */
+    idleMs: (): number => (isWorking() ? performance.now() - lastTouchMs : 0),
   };
 }

@@ -5,13 +5,6 @@ import type { StatusService } from '../status/status-service.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
 import { escaped, type TerminalText } from '../../lib/text/terminal-text.ts';
 
-/** The daemon's messages to its supervisor. */
-export interface Supervision {
-  /** Receives events, after the status service. */
-  readonly sink: EventSink;
-  readonly close: () => void;
-}
-
 /** Interval of checks for a stuck loop without a watchdog, in milliseconds. */
 const LOOK_EVERY_MS = 10_000;
 
@@ -23,13 +16,14 @@ export function supervise(
   notifier: Notifier,
   { live, liveness }: Pick<StatusService, 'live' | 'liveness'>,
   emit: EventSink,
-): Supervision {
+) {
   let said = '';
   const stopWatchdog = startWatchdog(notifier, liveness, (silentMs) =>
     emit({ name: 'loop.stuck', silentMs }),
   );
   return {
-    sink: () => {
+    /** Receives events, after the status service. */
+    sink: (): void => {
       const text = describeLive(live());
       if (String(text) !== said) notifier.status(text);
       said = String(text);

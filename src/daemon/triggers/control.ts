@@ -2,17 +2,7 @@ import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { STOP_SIGNALS } from '../../lib/process/signals.ts';
 
 /** The signals that the daemon receives, from its start to its end. */
-export interface Control {
-  /** Resolves with the exit code when the daemon must stop. */
-  readonly stopped: Promise<ExitCode>;
-  readonly stop: (exitCode: ExitCode) => void;
-  /** Called on SIGHUP; does nothing until the loop exists or the program is on standby. */
-  onHangUp: () => Promise<void>;
-  /** Called on SIGUSR2. */
-  onToggleLevel: () => void;
-  /** Stops listening; SIGHUP and SIGUSR2 have no effect from then on. */
-  readonly close: () => void;
-}
+export type Control = ReturnType<typeof listenToSignals>;
 
 function ignore(): void {}
 
@@ -23,7 +13,7 @@ function ignoreFromNowOn(signal: NodeJS.Signals, listener: () => void): void {
 }
 
 /** Listens to signals. @param onStopping receives the signal that stops the daemon */
-export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): Control {
+export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void) {
   const { promise: stopped, resolve: stop } = Promise.withResolvers<ExitCode>();
   const onStop = (signal: NodeJS.Signals): void => {
     onStopping(signal);
@@ -34,12 +24,16 @@ export function listenToSignals(onStopping: (signal: NodeJS.Signals) => void): C
   for (const signal of STOP_SIGNALS) process.on(signal, onStop);
   process.on('SIGHUP', onHangUp);
   process.on('SIGUSR2', onToggleLevel);
-  const control: Control = {
+  const control = {
+    /** Resolves with the exit code when the daemon must stop. */
     stopped,
     stop,
-    onHangUp: () => Promise.resolve(),
-    onToggleLevel: () => {},
-    close: () => {
+    /** Called on SIGHUP; does nothing until the loop exists or the program is on standby. */
+    onHangUp: (): Promise<void> => Promise.resolve(),
+    /** Called on SIGUSR2. */
+    onToggleLevel: (): void => {},
+    /** Stops listening; SIGHUP and SIGUSR2 have no effect from then on. */
+    close: (): void => {
       for (const signal of STOP_SIGNALS) process.off(signal, onStop);
       ignoreFromNowOn('SIGHUP', onHangUp);
       ignoreFromNowOn('SIGUSR2', onToggleLevel);

@@ -1,21 +1,15 @@
-import type { EventSink } from '../../app/events.ts';
+import type { MirrorEvent } from '../../app/events.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { leasesInForce } from '../../mirror/store/leases.ts';
 
 /** Interval of checks for released leases, in milliseconds: another process may release one at any time. */
 const LOOK_EVERY_MS = 2000;
 
-/** Waits for the end of leases that delay publishing. */
-export interface LeaseWatch {
-  readonly sink: EventSink;
-  readonly close: () => void;
-}
-
 /**
  * Triggers the publishing that a lease delayed as soon as no lease is left, and not only at the next tick of the schedule. Leases that
  * cannot be read now are checked again.
  */
-export function watchLeases(layout: DirectoryLayout, onOver: () => void): LeaseWatch {
+export function watchLeases(layout: DirectoryLayout, onOver: () => void) {
   let isWaiting = false;
   let isClosed = false;
   const mayEnd = (): boolean => isWaiting && !isClosed;
@@ -29,10 +23,10 @@ export function watchLeases(layout: DirectoryLayout, onOver: () => void): LeaseW
   };
   const timer = setInterval(() => void look(), LOOK_EVERY_MS).unref();
   return {
-    sink: ({ name }) => {
+    sink: ({ name }: MirrorEvent): void => {
       if (name === 'lease.waited') isWaiting = true;
     },
-    close: () => {
+    close: (): void => {
       isClosed = true;
       clearInterval(timer);
     },

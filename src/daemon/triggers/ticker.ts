@@ -9,11 +9,7 @@ export interface TickerTimes {
 }
 
 /** A schedule that can be changed while it runs. */
-export interface Ticker {
-  /** Changes the times of the ticks. */
-  readonly take: (times: TickerTimes) => void;
-  readonly stop: () => void;
-}
+export type Ticker = ReturnType<typeof startTicker>;
 
 /** Longest time between two readings of the clock, in milliseconds: it may be set, and the machine may sleep. */
 const LOOK_EVERY_MS = 10_000;
@@ -24,11 +20,7 @@ const LOOK_EVERY_MS = 10_000;
  * @param onTick called at every tick
  * @param onNext receives the time of the next tick, in milliseconds since the epoch, initially and at each change
  */
-export function startTicker(
-  times: TickerTimes,
-  onTick: () => void,
-  onNext: (nextAtMs: number) => void,
-): Ticker {
+export function startTicker(times: TickerTimes, onTick: () => void, onNext: (nextAtMs: number) => void) {
   let present = times;
   let nextAtMs = Number.POSITIVE_INFINITY;
   let seenAtMs = Date.now();
@@ -56,11 +48,12 @@ export function startTicker(
   };
   schedule();
   return {
-    take: (next) => {
+    /** Changes the times of the ticks. */
+    take: (next: TickerTimes): void => {
       present = next;
       schedule();
     },
-    stop: () => {
+    stop: (): void => {
       isStopped = true;
       clearTimeout(timer);
     },

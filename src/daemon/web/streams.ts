@@ -13,22 +13,13 @@ const MOST_UNREAD_BYTES = 16_384;
 const MOST_STREAMS = 100;
 
 /** The open event streams. */
-export interface EventStreams {
-  /** Turns an answer, whose head was sent, into a stream; it is removed when its connection ends. */
-  readonly add: (response: ServerResponse) => void;
-  /** Whether the limit is reached. */
-  readonly isFull: () => boolean;
-  /** Notifies all of them of a change, a second later; changes until then share the message. */
-  readonly notify: () => void;
-  /** Ends all of them immediately. */
-  readonly close: () => void;
-}
+export type EventStreams = ReturnType<typeof createEventStreams>;
 
 /**
  * Makes the event streams (HTML Standard, 9.2): messages that contain only their number. A page that receives one
  * requests the status, so that nothing must be stored for disconnected pages.
  */
-export function createEventStreams(): EventStreams {
+export function createEventStreams() {
   const streams = new Set<ServerResponse>();
   let changes = 0;
   let pending: NodeJS.Timeout | undefined;
@@ -40,20 +31,24 @@ export function createEventStreams(): EventStreams {
   };
   const heartbeat = setInterval(send, HEARTBEAT_MS, ':\n\n').unref();
   return {
-    add: (response) => {
+    /** Turns an answer, whose head was sent, into a stream; it is removed when its connection ends. */
+    add: (response: ServerResponse): void => {
       streams.add(response);
       response.once('close', () => streams.delete(response));
       response.write(`retry: ${RECONNECT_MS}\ndata: ${changes}\n\n`);
     },
-    isFull: () => streams.size >= MOST_STREAMS,
-    notify: () => {
+    /** Whether the limit is reached. */
+    isFull: (): boolean => streams.size >= MOST_STREAMS,
+    /** Notifies all of them of a change, a second later; changes until then share the message. */
+    notify: (): void => {
       changes += 1;
       pending ??= setTimeout(() => {
         pending = undefined;
         send(`data: ${changes}\n\n`);
       }, LEAST_GAP_MS).unref();
     },
-    close: () => {
+    /** Ends all of them immediately. */
+    close: (): void => {
       clearInterval(heartbeat);
       clearTimeout(pending);
       for (const stream of streams) stream.destroy();
