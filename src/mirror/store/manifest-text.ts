@@ -9,56 +9,65 @@ import {
   manifestSchema,
 } from './manifest.ts';
 
-/** The fields with another name in memory: the name on disk, and the name in memory. */
-const RENAMED: readonly (readonly [disk: string, memory: string])[] = [
-  ['archive_size', 'archiveBytes'],
-  ['at', 'approvedAtMs'],
-  ['by', 'approvedBy'],
-  ['by_word', 'isByWord'],
-  ['compared_at', 'comparedAtMs'],
-  ['created_at', 'createdAt'],
-  ['full_name', 'fullName'],
-  ['mtime', 'mtimeMs'],
-  ['parent', 'parentId'],
-  ['published_at', 'publishedAtMs'],
-  ['restored_at', 'restoredAtMs'],
-  ['size', 'sizeBytes'],
-  ['thorough', 'isThorough'],
-  ['verified_at', 'verifiedAtMs'],
-  ['version', 'versionId'],
-];
-const MEMORY_NAMES = new Map(RENAMED);
-const DISK_NAMES = new Map(RENAMED.map(([disk, memory]) => [memory, disk]));
-
-/** A value with the names and formats on disk, its fields sorted, so that the same inventory always gives the same text. */
-function toDisk(value: unknown, name = ''): unknown {
-  if (typeof value === 'number') {
-    if (/(?:At|mtime)Ms$/.test(name)) return new Date(value).toISOString();
-    if (name === 'mode') return value.toString(8).padStart(4, '0');
-    return name === 'crc32' ? value.toString(16).padStart(8, '0') : value;
-  }
-  if (Array.isArray(value)) return value.map((each) => toDisk(each));
-  if (typeof value !== 'object' || value === null) return value;
-  const fields = Object.entries(value).map(([each, field]): [string, unknown] => [
-    DISK_NAMES.get(each) ?? each,
-    toDisk(field, each),
-  ]);
-  return Object.fromEntries(fields.sort(([a], [b]) => byCodeUnits(a, b)));
+/** A time as it is on disk. @param timeMs milliseconds since the epoch @throws RangeError for an invalid time */
+function instant(timeMs: number): string {
+  return new Date(timeMs).toISOString();
 }
 
-/** The schema has nothing that is nested more deeply. */
-const DEEPEST = 8;
+// On disk all fields are sorted, so that the same inventory always gives the same text. JSON leaves undefined fields out.
 
-/** A value with the names in memory. */
-function fromDisk(value: unknown, depth = 0): unknown {
-  if (typeof value !== 'object' || value === null || depth > DEEPEST) return value;
-  if (Array.isArray(value)) return value.map((each) => fromDisk(each, depth + 1));
-  return Object.fromEntries(
-    Object.entries(value).map(([name, field]) => [
-      MEMORY_NAMES.get(name) ?? name,
-      fromDisk(field, depth + 1),
-    ]),
-  );
+function fileOnDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes, workbook }: ManifestFile): unknown {
+  return {
+    crc32: crc32?.toString(16).padStart(8, '0'),
+    mode: mode.toString(8).padStart(4, '0'),
+    mtime: instant(mtimeMs),
+    path,
+    sha256,
+    size: sizeBytes,
+    workbook: workbook && {
+      action: workbook.action,
+      author: workbook.author,
+      created_at: workbook.createdAt,
+      id: workbook.id,
+      message: workbook.message,
+      parent: workbook.parentId,
+      version: workbook.versionId,
+    },
+  };
+}
+
+/** All but the files, whose place is empty. */
+function factsOnDisk({ approval, repository, ...facts }: Manifest): unknown {
+  const { restoredAtMs, missing = [] } = facts;
+  return {
+    approval: approval && {
+      at: instant(approval.approvedAtMs),
+      by: approval.approvedBy,
+      by_word: approval.isByWord,
+    },
+    archive_size: facts.archiveBytes,
+    borrowed: facts.borrowed,
+    branch: facts.branch,
+    compared_at: instant(facts.comparedAtMs),
+    etag: facts.etag,
+    files: [],
+    fingerprint: facts.fingerprint,
+    format: FORMAT,
+    missing: missing.length === 0 ? undefined : missing,
+    published_at: instant(facts.publishedAtMs),
+    repository: {
+      created_at: repository.createdAt,
+      full_name: repository.fullName,
+      id: repository.id,
+      name: repository.name,
+      url: repository.url,
+    },
+    restored_at: restoredAtMs === null ? undefined : instant(restoredAtMs),
+    settled: facts.settled,
+    skipped: facts.skipped.map(({ path, reason }) => ({ path, reason })),
+    thorough: facts.isThorough === false ? false : undefined,
+    verified_at: instant(facts.verifiedAtMs),
+  };
 }
 
 /** How many files become text at a time: the text of a great tree is longer than the data that it is made from. */
@@ -66,20 +75,11 @@ const SLICE_FILES = 1000;
 
 /** The manifest as it is written, in pieces: JSON with sorted keys and paths (manual, "Manifests"). @throws RangeError for an invalid time */
 export function* formatManifest(manifest: Manifest): Generator<string, void> {
-  const { restoredAtMs, isThorough, missing = [], ...always } = manifest;
-  const written = {
-    ...always,
-    format: FORMAT,
-    ...(restoredAtMs === null ? {} : { restoredAtMs }),
-    ...(isThorough === false ? { isThorough } : {}),
-    ...(missing.length === 0 ? {} : { missing }),
-    files: [],
-  };
-  const [before = '', after = ''] = textOf(written).split(EMPTY);
+  const [before = '', after = ''] = textOf(factsOnDisk(manifest)).split(EMPTY);
   const files = manifest.files.toSorted((a, b) => byCodeUnits(a.path, b.path));
   yield `${before}${OPENING}`;
   for (let index = 0; index < files.length; index += SLICE_FILES) {
-    const slice = textOf({ files: files.slice(index, index + SLICE_FILES) });
+    const slice = textOf({ files: files.slice(index, index + SLICE_FILES).map(fileOnDisk) });
     yield (index === 0 ? '' : ',') + slice.slice(1 + OPENING.length, -CLOSING.length);
   }
   yield `${files.length === 0 ? '' : '\n '}]${after}\n`;
@@ -91,7 +91,7 @@ const EMPTY = `${OPENING}]`;
 const CLOSING = '\n ]\n}';
 
 function textOf(value: unknown): string {
-  return JSON.stringify(toDisk(value), null, 1);
+  return JSON.stringify(value, null, 1);
 }
 
 /** A text that should be a manifest. */
@@ -108,10 +108,8 @@ export interface ManifestReading {
  */
 export function parseManifest(json: Buffer): ManifestReading {
   const refused = (problem: string): ManifestReading => ({ manifest: null, problem });
-  const notThere = (path: readonly PropertyKey[] = []): ManifestReading => {
-    const names = path.map((name) => DISK_NAMES.get(String(name)) ?? String(name));
-    return refused(`its field ${JSON.stringify(names.join('.'))} is not what a manifest has there`);
-  };
+  const notThere = (path: readonly PropertyKey[] = []): ManifestReading =>
+    refused(`its field ${JSON.stringify(path.join('.'))} is not what a manifest has there`);
   let parsed: unknown;
   try {
     parsed = JSON.parse(json.toString('utf8'));
@@ -120,23 +118,22 @@ export function parseManifest(json: Buffer): ManifestReading {
   }
   const written = writtenSchema.safeParse(parsed);
   const elements = written.data?.files;
-  const head = manifestSchema.safeParse(fromDisk({ ...written.data, files: elements && [] }));
+  const head = manifestSchema.safeParse({ ...written.data, files: elements && [] });
   if (head.data === undefined) return notThere(head.error.issues[0]?.path);
   const files: ManifestFile[] = [];
   for (const [index, each] of (elements ?? []).entries()) {
-    const file = fileSchema.safeParse(fromDisk(each));
+    const file = fileSchema.safeParse(each);
     if (file.data === undefined) return notThere(['files', index]);
     files.push(file.data);
   }
-  const { format: _, ...facts } = head.data;
+  const facts = head.data;
   const skippedFault = facts.skipped.find(({ path }) => nameFault(path) !== null);
   const fault =
     treeFault(files.map(({ path }) => path)) ??
     (skippedFault && { path: skippedFault.path, fault: nameFault(skippedFault.path) ?? '' });
   if (fault !== undefined) return refused(`its file ${JSON.stringify(fault.path)} ${fault.fault}`);
-  const comparedAtMs = facts.comparedAtMs ?? facts.verifiedAtMs;
-  return { manifest: { ...facts, comparedAtMs, files }, problem: null };
+  return { manifest: { ...facts, files }, problem: null };
 }
 
-/** There may be very many files: each is converted and checked separately. */
+/** There may be very many files: each is checked separately. */
 const writtenSchema = z.looseObject({ files: z.array(z.unknown()).optional().catch(undefined) });

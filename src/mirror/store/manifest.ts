@@ -12,40 +12,49 @@ const time = z.iso.datetime({ offset: true }).transform((instant) => Date.parse(
 const sizeBytes = z.int().min(0);
 
 /** The version of a workbook, as the listing showed it. */
-const workbookSchema = z.object({
-  id: text,
-  versionId: text,
-  author: textOrNull,
-  message: textOrNull,
-  createdAt: textOrNull,
-  /** The kind of change; null if the service does not say. */
-  action: textOrNull.default(null),
-  /** The version before; as `action`. */
-  parentId: textOrNull.default(null),
-});
+const workbookSchema = z
+  .object({
+    id: text,
+    version: text,
+    author: textOrNull,
+    message: textOrNull,
+    created_at: textOrNull,
+    /** The kind of change; null if the service does not say. */
+    action: textOrNull.default(null),
+    /** The version before; as `action`. */
+    parent: textOrNull.default(null),
+  })
+  .transform(({ version: versionId, created_at: createdAt, parent: parentId, ...same }) => ({
+    ...same,
+    versionId,
+    createdAt,
+    parentId,
+  }));
 
 export type ManifestWorkbook = Readonly<z.output<typeof workbookSchema>>;
 
 /** A file of a published tree. Compiled, as there are many. */
 export const fileSchema = z.compile(
-  z.object({
-    /** Path below the tree, with slashes. */
-    path: text.min(1),
-    sizeBytes,
-    /** SHA-256 of the bytes, in hexadecimal digits. */
-    sha256: text.regex(/^[0-9a-f]{64}$/),
-    /** Of `PERMISSION_BITS`, e.g. 0o644; on disk in four octal digits. */
-    mode: text.regex(/^0[0-7]{3}$/).transform((digits) => Number.parseInt(digits, 8)),
-    /** Whole milliseconds since the epoch. A file system could not store another time: repair would find the file different for ever. */
-    mtimeMs: time.transform(storableTimeMs),
-    /** CRC-32 of the bytes, as zip archives have it; left out if unknown. */
-    crc32: text
-      .regex(/^[0-9a-f]{8}$/)
-      .transform((digits) => Number.parseInt(digits, 16))
-      .exactOptional(),
-    /** The version as last listed, if the file is a workbook in the listing. */
-    workbook: workbookSchema.exactOptional(),
-  }),
+  z
+    .object({
+      /** Path below the tree, with slashes. */
+      path: text.min(1),
+      size: sizeBytes,
+      /** SHA-256 of the bytes, in hexadecimal digits. */
+      sha256: text.regex(/^[0-9a-f]{64}$/),
+      /** Of `PERMISSION_BITS`, e.g. 0o644; on disk in four octal digits. */
+      mode: text.regex(/^0[0-7]{3}$/).transform((digits) => Number.parseInt(digits, 8)),
+      /** Whole milliseconds since the epoch. A file system could not store another time: repair would find the file different for ever. */
+      mtime: time.transform(storableTimeMs),
+      /** CRC-32 of the bytes, as zip archives have it; left out if unknown. */
+      crc32: text
+        .regex(/^[0-9a-f]{8}$/)
+        .transform((digits) => Number.parseInt(digits, 16))
+        .exactOptional(),
+      /** The version as last listed, if the file is a workbook in the listing. */
+      workbook: workbookSchema.exactOptional(),
+    })
+    .transform(({ size: sizeBytes, mtime: mtimeMs, ...same }) => ({ ...same, sizeBytes, mtimeMs })),
 );
 
 export type ManifestFile = Readonly<z.output<typeof fileSchema>>;
@@ -59,64 +68,88 @@ const skippedSchema = z.object({
 export type SkippedEntry = Readonly<z.output<typeof skippedSchema>>;
 
 /** The approval of a held deletion: its author and time. */
-const approvalSchema = z.object({
-  approvedBy: text,
-  approvedAtMs: time,
-  /** Whether nothing but the command that asked the daemon says who it was. */
-  isByWord: z.boolean(),
-});
+const approvalSchema = z
+  .object({
+    by: text,
+    at: time,
+    /** Whether nothing but the command that asked the daemon says who it was. */
+    by_word: z.boolean(),
+  })
+  .transform(({ by, at, by_word }) => ({ approvedBy: by, approvedAtMs: at, isByWord: by_word }));
 
 export type ApprovalMark = Readonly<z.output<typeof approvalSchema>>;
 
-/** The facts of a manifest, and its files as they are on disk. */
-export const manifestSchema = z.object({
-  format: z.literal(FORMAT),
-  repository: z.object({
+const repositorySchema = z
+  .object({
     id: text.min(1),
     name: text,
-    fullName: text.min(1),
+    full_name: text.min(1),
     url: textOrNull,
     /** ISO 8601, as the service gave it; null if it did not. */
-    createdAt: textOrNull.default(null),
-  }),
-  branch: text.min(1),
-  /** The time of the listing behind the pull; the tree is at least as new. */
-  verifiedAtMs: time,
-  comparedAtMs: time.nullable().default(null),
-  /** When a file of the tree last changed. */
-  publishedAtMs: time,
-  /** When an operator restored the tree from the history; null if the service gave it. */
-  restoredAtMs: time.nullable().default(null),
-  /** Digest of the fingerprint; null if the service has no list of workbooks. */
-  fingerprint: textOrNull,
-  /** See `Fingerprint.borrowed`. */
-  borrowed: z.array(text).readonly(),
-  /** False if the service was still processing the pulled versions. */
-  settled: z.boolean(),
-  /** Strong entity tag of the contents, for conditional requests; null if the service gives none. */
-  etag: textOrNull,
-  /**
-   * False if some files were compared by size and CRC-32 alone: then the entity tag vouches for contents whose bytes were
-   * not all compared. Left out otherwise.
-   */
-  isThorough: z.boolean().exactOptional(),
-  /** Bytes of the archive that the tree came from. */
-  archiveBytes: sizeBytes,
-  skipped: z.array(skippedSchema).readonly(),
-  /** Paths of listed workbooks that the contents lack, as several answers in a row agreed; sorted, and left out if empty. */
-  missing: z.array(text).readonly().exactOptional(),
-  /** The approval by which a state left the mirror; only in the history, and left out if there was none. */
-  approval: approvalSchema.exactOptional(),
-  // There may be very many files: each is parsed separately.
-  files: z.custom<readonly unknown[]>(Array.isArray),
-});
+    created_at: textOrNull.default(null),
+  })
+  .transform(({ id, name, full_name: fullName, url, created_at: createdAt }) => ({
+    id,
+    name,
+    fullName,
+    url,
+    createdAt,
+  }));
+
+/** The facts of a manifest, with the names that they have on disk. */
+export const manifestSchema = z
+  .object({
+    format: z.literal(FORMAT),
+    repository: repositorySchema,
+    branch: text.min(1),
+    /** The time of the listing behind the pull; the tree is at least as new. */
+    verified_at: time,
+    /** When the whole contents were last compared; the tree is at least as new. */
+    compared_at: time.nullable().default(null),
+    /** When a file of the tree last changed. */
+    published_at: time,
+    /** When an operator restored the tree from the history; null if the service gave it. */
+    restored_at: time.nullable().default(null),
+    /** Digest of the fingerprint; null if the service has no list of workbooks. */
+    fingerprint: textOrNull,
+    /** See `Fingerprint.borrowed`. */
+    borrowed: z.array(text).readonly(),
+    /** False if the service was still processing the pulled versions. */
+    settled: z.boolean(),
+    /** Strong entity tag of the contents, for conditional requests; null if the service gives none. */
+    etag: textOrNull,
+    /**
+     * False if some files were compared by size and CRC-32 alone: then the entity tag vouches for contents whose bytes were
+     * not all compared. Left out otherwise.
+     */
+    thorough: z.boolean().exactOptional(),
+    /** Bytes of the archive that the tree came from. */
+    archive_size: sizeBytes,
+    skipped: z.array(skippedSchema).readonly(),
+    /** Paths of listed workbooks that the contents lack, as several answers in a row agreed; sorted, and left out if empty. */
+    missing: z.array(text).readonly().exactOptional(),
+    /** The approval by which a state left the mirror; only in the history, and left out if there was none. */
+    approval: approvalSchema.exactOptional(),
+    // There may be very many files: each is parsed separately.
+    files: z.custom<readonly unknown[]>(Array.isArray),
+  })
+  .transform(({ format: _, archive_size, thorough, ...written }) => {
+    const { repository, branch, verified_at, compared_at, published_at, restored_at, ...same } = written;
+    return {
+      repository,
+      branch,
+      verifiedAtMs: verified_at,
+      comparedAtMs: compared_at ?? verified_at,
+      publishedAtMs: published_at,
+      restoredAtMs: restored_at,
+      ...same,
+      archiveBytes: archive_size,
+      ...(thorough === undefined ? {} : { isThorough: thorough }),
+    };
+  });
 
 /** The inventory of a published tree, and what it was published from. Times in milliseconds since the epoch. */
-export interface Manifest extends Readonly<
-  Omit<z.output<typeof manifestSchema>, 'format' | 'comparedAtMs' | 'files'>
-> {
-  /** When the whole contents were last compared; the tree is at least as new. */
-  readonly comparedAtMs: number;
+export interface Manifest extends Readonly<Omit<z.output<typeof manifestSchema>, 'files'>> {
   /** Sorted by path. */
   readonly files: readonly ManifestFile[];
 }
