@@ -5,12 +5,11 @@ import { type Action, type EndedResult, holdOf, type PullReason, resultOf } from
 import { ContradictedError, findContradictions, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import { aboutTree } from '../plan/record.ts';
-import { publishedManifest } from '../store/inventory.ts';
 import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
-import { examinePublished, foreignIn, trustOf } from '../store/verify/examine.ts';
+import { examineWithManifest, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/answers.ts';
 import type { NewState, PassContext, PublishedState, Pull } from './context.ts';
 import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
@@ -108,10 +107,11 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
   const { action, signal, onProgress: onBytes } = pull;
   const { path, target, depth } = action;
   const { layout } = pull.context.store;
-  const manifest = await publishedManifest(layout, path);
-  const isOurs = manifest?.repository.id === target.repositoryId && manifest.branch === target.branch;
-  if (!isOurs) return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
-  const differences = await examinePublished(layout, path, manifest.files, { depth, signal, onBytes });
+  const examined = await examineWithManifest(layout, path, { depth, signal, onBytes });
+  const { repository, branch } = examined?.manifest ?? {};
+  if (examined === null || repository?.id !== target.repositoryId || branch !== target.branch)
+    return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
+  const { manifest, differences } = examined;
   const foreign = foreignIn(differences, manifest.files);
   return { manifest, isDamaged: differences.length > 0, foreign, isTrusted: trustOf(differences) };
 }

@@ -10,7 +10,7 @@ import { doInThread } from '../../file-work/pool.ts';
 import { problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
-import { manifestStamp, readManifestFile } from '../inventory.ts';
+import { manifestStamp, publishedManifest, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../manifest.ts';
@@ -156,7 +156,15 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  const walked = await doInThread('walk', tree, options.signal);
+  return compareWalked(tree, await doInThread('walk', tree, options.signal), files, options);
+}
+
+async function compareWalked(
+  tree: string,
+  walked: Walked,
+  files: readonly ManifestFile[],
+  options: ExamineOptions,
+): Promise<readonly Difference[]> {
   const { root } = walked;
   if (root?.kind === 'gone') return GONE;
   if (root !== null) return [{ path: '.', kind: 'unreadable', problem: root.problem }];
@@ -176,11 +184,42 @@ export async function examinePublished(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
+  const walked = await walkPublished(layout, path, options.signal);
+  return walked === null ? GONE : compareWalked(publishedTree(layout, path), walked, files, options);
+}
+
+/** A published tree that was walked, before its manifest is known. */
+async function walkPublished(
+  layout: DirectoryLayout,
+  path: string,
+  signal: AbortSignal,
+): Promise<Walked | null> {
   for (const folder of foldersOf(path)) {
     const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
-    if (found?.isSymbolicLink() === true) return GONE;
+    if (found?.isSymbolicLink() === true) return null;
   }
-  return examineTree(publishedTree(layout, path), files, options);
+  return doInThread('walk', publishedTree(layout, path), signal);
+}
+
+/**
+ * As {@link examinePublished}, for a target whose manifest must still be read: a thread walks the tree while this one parses. Nothing
+ * may publish the target at the same time.
+ * @returns null if it has no valid manifest
+ * @throws MirrorError `disk.*`, and the reason of `signal`
+ */
+export async function examineWithManifest(
+  layout: DirectoryLayout,
+  path: string,
+  options: ExamineOptions,
+): Promise<{ readonly manifest: Manifest; readonly differences: readonly Difference[] } | null> {
+  const [walked, manifest] = await Promise.all([
+    walkPublished(layout, path, options.signal),
+    publishedManifest(layout, path),
+  ]);
+  if (manifest === null) return null;
+  const tree = publishedTree(layout, path);
+  const differences = walked === null ? GONE : await compareWalked(tree, walked, manifest.files, options);
+  return { manifest, differences };
 }
 
 /** An examined target; `manifest` is null if it is malformed or unreadable, then `problem` says why. */

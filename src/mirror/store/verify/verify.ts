@@ -6,7 +6,7 @@ import { kindOf } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
 import { findCopies } from '../history/history.ts';
 import { stageCopies } from '../history/restore.ts';
-import { createInventory, type Inventory, manifestPaths, publishedManifest } from '../inventory.ts';
+import { createInventory, type Inventory, manifestPaths } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { byCodeUnits } from '../manifest.ts';
@@ -17,8 +17,8 @@ import { discardStage, unfinishedPublishes } from '../publish/journal.ts';
 import {
   type Difference,
   type EntryKind,
-  examinePublished,
   examineTarget,
+  examineWithManifest,
   foreignIn,
   isGone,
   trustOf,
@@ -229,10 +229,10 @@ export async function repairFromDisk(
   path: string,
   signal: AbortSignal,
 ): Promise<boolean> {
-  const manifest = await publishedManifest(store.layout, path);
-  if (manifest === null) return false;
   const options = { depth: 'bytes', signal, onBytes: store.onProgress } as const;
-  const differences = await examinePublished(store.layout, path, manifest.files, options);
+  const examined = await examineWithManifest(store.layout, path, options);
+  if (examined === null) return false;
+  const { manifest, differences } = examined;
   if (differences.length === 0) return true;
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
