@@ -112,10 +112,10 @@ export async function* readBody(
 
 /**
  * Reads a JSON answer.
- * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; as {@link readBytes}
+ * @throws MirrorError `service.wrong_kind` for anything else, for example a login page; as {@link withBytes}
  */
-export async function readJson(answer: Answer): Promise<unknown> {
-  return parseJson(answer, await readBytes(answer));
+export function readJson(answer: Answer): Promise<unknown> {
+  return withBytes(answer, (bytes) => parseJson(answer, bytes));
 }
 
 /** Parses an answer. @throws MirrorError `service.wrong_kind` */
@@ -128,8 +128,18 @@ export function parseJson(answer: Answer, bytes: Buffer): unknown {
   }
 }
 
-/** Reads an answer in JSON. @throws MirrorError `service.answer_too_large`, `service.timeout`; Error if it breaks off */
-export async function readBytes(answer: Answer): Promise<Buffer> {
+/** Memory that an answer was read into. New memory for each page of a long list would keep the garbage collector busy. */
+let spare: Buffer | null = null;
+const LEAST_MEMORY_BYTES = 64 * 1024;
+/** Larger memory is not kept. */
+const MOST_SPARE_BYTES = 2 * 1024 * 1024;
+
+/**
+ * Reads an answer in JSON.
+ * @param use receives its bytes, whose memory is then used again
+ * @throws MirrorError `service.answer_too_large`, `service.timeout`; Error if it breaks off; the errors of `use`
+ */
+export async function withBytes<T>(answer: Answer, use: (bytes: Buffer) => T): Promise<T> {
   const { headers, url } = answer;
   if ((announcedBytes(headers) ?? 0) > MAX_JSON_BYTES) throw tooLarge(url);
   const bounds = {
@@ -138,10 +148,19 @@ export async function readBytes(answer: Answer): Promise<Buffer> {
     tooLarge: () => tooLarge(url),
     tooSlow: (durationMs: number) => tooSlow(url, durationMs),
   };
-  const pieces: Buffer[] = [];
-  // The memory of a piece is used again for the next one.
-  for await (const piece of readBody(answer, bounds)) pieces.push(Buffer.from(piece));
-  return Buffer.concat(pieces);
+  let memory = spare ?? Buffer.allocUnsafeSlow(LEAST_MEMORY_BYTES);
+  spare = null;
+  let sizeBytes = 0;
+  for await (const piece of readBody(answer, bounds)) {
+    const neededBytes = sizeBytes + piece.length;
+    if (neededBytes > memory.length)
+      memory = Buffer.concat([memory.subarray(0, sizeBytes)], Math.max(neededBytes, 2 * memory.length));
+    memory.set(piece, sizeBytes);
+    sizeBytes = neededBytes;
+  }
+  const used = use(memory.subarray(0, sizeBytes));
+  if (memory.length <= MOST_SPARE_BYTES) spare = memory;
+  return used;
 }
 
 function tooLarge({ origin, pathname }: URL): MirrorError {

@@ -6,7 +6,7 @@ import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { type Answer, parseJson, readBytes, strongTag, type Cached } from './answers.ts';
+import { type Answer, parseJson, strongTag, type Cached, withBytes } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused, type Keyring } from './keyring.ts';
 import type { Repository } from './listing.ts';
@@ -58,12 +58,13 @@ export async function readPage<Contents>(
     if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
     if (status === 403) throw credentialRefused(request.generation, 403, url);
     if (status !== 200) throw statusError(status, url, undefined);
-    const bytes = await readBytes(answer);
-    const digest = hash('sha256', bytes, 'base64');
-    const isSame = isKnownPlace && digest === known.digest;
-    const contents = isSame ? known.contents : understand(answer, parseJson(answer, bytes));
+    const read = await withBytes(answer, (bytes) => {
+      const digest = hash('sha256', bytes, 'base64');
+      const isSame = isKnownPlace && digest === known.digest;
+      return { digest, contents: isSame ? known.contents : understand(answer, parseJson(answer, bytes)) };
+    });
     const etag = strongTag(answer.headers['etag']);
-    return { ...facts, asked: String(request.target), digest, etag, contents };
+    return { ...facts, asked: String(request.target), etag, ...read };
   });
   return page === 'elsewhere' ? readPage(transport, request, undefined, understand) : page;
 }
