@@ -153,7 +153,11 @@ async function redirected(source: string, addresses: readonly LookupAddress[]): 
   }
 }
 
-/** Runs git on a repository elsewhere, and gives what it says. @throws RemoteError */
+/**
+ * Runs git on a repository elsewhere, and gives what it says.
+ * @param limitMs how long it may take, in milliseconds; no limit if omitted
+ * @throws RemoteError
+ */
 export async function reach(
   git: Git,
   remote: Remote,
@@ -164,15 +168,18 @@ export async function reach(
   // The file may be replaced at any time, even after git has read it.
   const before = await readSecrets(remote.credentialFile);
   const way = await wayTo(remote);
-  const access = accessTo(remote);
+  const { settings, environment } = accessTo(remote);
+  const signal = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
   try {
-    return await git.text(gitDirectory, [...settingArguments(...access.settings, ...way.settings), ...args], {
-      environment: { ...access.environment, ...way.environment },
+    return await git.text(gitDirectory, [...settingArguments(...settings, ...way.settings), ...args], {
+      environment: { ...environment, ...way.environment },
       isLong: true,
-      limitMs,
+      signal,
     });
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
+    if (signal?.aborted === true)
+      throw new RemoteError('unreachable', `the Git server takes over ${(limitMs ?? 0) / 1000} s to answer`);
     if (REDIRECT.test(error.message) && way.addresses.length > 0)
       throw await redirected(remote.source, way.addresses);
     throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);

@@ -28,7 +28,8 @@ export function createContents(git: Git) {
     // Only another version of Git makes other bytes of the same files, and no part of an archive can be requested.
     etag: `"${treeish}"`,
     sizeBytes: null,
-    open: (signal) => git.output(gitDirectory, ['archive', '--format=zip', ZIP_EFFORT, treeish], signal),
+    open: (signal) =>
+      git.outputForClient(gitDirectory, ['archive', '--format=zip', ZIP_EFFORT, treeish], signal),
   });
 
   /**
@@ -48,7 +49,7 @@ export function createContents(git: Git) {
     if (object?.type !== 'blob')
       throw new RequestError(404, 'path_not_found', `there is no folder or file ${path} on this branch`);
     const args = ['cat-file', 'blob', object.id];
-    const open = (signal: AbortSignal): Bytes => git.output(gitDirectory, args, signal);
+    const open = (signal: AbortSignal): Bytes => git.outputForClient(gitDirectory, args, signal);
     return {
       kind: 'file',
       etag: `"${object.id}"`,

@@ -1,26 +1,24 @@
 import { devNull } from 'node:os';
+import { buffer } from 'node:stream/consumers';
 
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { Bytes } from '../http/library.ts';
 import {
   type ProgramEnd,
   type ProgramStart,
   type RunningProgram,
   startProgram,
 } from '../../lib/process/run.ts';
+import type { Bytes } from '../http/library.ts';
 
 /** How git is started; without `input`, its standard input is empty. */
-interface StartOptions
-  extends Partial<Pick<ProgramStart, 'input'>>, Pick<ProgramStart, 'signal' | 'graceMs'> {
+interface StartOptions extends Partial<Pick<ProgramStart, 'input' | 'signal' | 'graceMs'>> {
   /** Variables added to the clean environment. */
   readonly environment?: NodeJS.ProcessEnv;
 }
 
-interface RunOptions extends Pick<StartOptions, 'input' | 'environment'> {
-  /** How long it may take, in milliseconds. */
-  readonly limitMs?: number | undefined;
-  /** Takes no slot of the short commands: another program decides how long it runs. */
+interface RunOptions extends StartOptions {
+  /** Takes no place of the short commands: another program, or the size of a history, decides how long it runs. */
   readonly isLong?: boolean;
 }
 
@@ -90,14 +88,12 @@ function exitOf({ exitCode, said, startError }: ProgramEnd): GitExit {
   return { code: exitCode, complaint: complaint.replaceAll(/\/\/[^/\s@]*@/g, '//') };
 }
 
-/** Finds the subcommand after any settings (`-c`). */
-function subcommandOf(args: readonly string[]): string {
-  return args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
-}
-
-function failure(args: readonly string[], ending: string, complaint: string): MirrorError {
+function failure(args: readonly string[], { code, complaint }: GitExit): MirrorError {
+  // Settings (`-c`) come before the subcommand.
+  const subcommand = args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
+  const ending = code === null ? 'was ended early' : `ended with ${code}`;
   const detail = complaint === '' ? '' : `: ${complaint.replaceAll(/\s*\n\s*/g, '; ')}`;
-  return new MirrorError('service.failed', `git ${subcommandOf(args)} ${ending}${detail}`, {
+  return new MirrorError('service.failed', `git ${subcommand} ${ending}${detail}`, {
     hint: 'Check that the program git is installed and that the service data directory is readable and writable.',
   });
 }
@@ -116,15 +112,14 @@ export class Git {
    */
   start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
     if (this.isStopped) throw new MirrorError('service.failed', 'the service is closing');
-    const { input = '', signal, graceMs, environment } = options;
+    const { input = '', environment, ...others } = options;
     const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
     const program = startProgram({
       program: 'git',
       args: [...FIXED_SETTINGS, ...where, ...args],
       environment: cleanEnvironment(environment),
       input,
-      signal,
-      graceMs,
+      ...others,
     });
     this.running.add(program);
     const exit = program.ended.then(exitOf);
@@ -133,18 +128,44 @@ export class Git {
   }
 
   /**
-   * Runs git to its end.
+   * Gives the output of git as it comes.
    * @param gitDirectory the bare repository, or null for a command that needs none
-   * @returns its standard output
-   * @throws MirrorError `service.failed` when it does not exit with 0, or exceeds its time limit
+   * @throws MirrorError `service.failed` when it does not exit with 0
    */
-  run(gitDirectory: string | null, args: readonly string[], options: RunOptions = {}): Promise<Buffer> {
-    const collect = async (): Promise<Buffer> => {
-      const chunks: Buffer[] = [];
-      await this.consume(gitDirectory, args, options, (chunk) => chunks.push(chunk));
-      return Buffer.concat(chunks);
-    };
-    return options.isLong === true ? collect() : this.short.run(collect);
+  async *output(
+    gitDirectory: string | null,
+    args: readonly string[],
+    options?: StartOptions,
+  ): AsyncIterable<Buffer> {
+    const { stdout, exit } = this.start(gitDirectory, args, options);
+    try {
+      yield* stdout as AsyncIterable<Buffer>;
+    } finally {
+      // The program, or a child of it, could never end if its pipe were not emptied.
+      stdout.destroy();
+    }
+    const ended = await exit;
+    if (ended.code !== 0) throw failure(args, ended);
+  }
+
+  /** As `output`, in a place of those for clients. @throws also the reason of `signal` */
+  async *outputForClient(gitDirectory: string, args: readonly string[], signal: AbortSignal): Bytes {
+    const leave = await this.forClients.take(signal);
+    try {
+      yield* this.output(gitDirectory, args, { signal });
+    } finally {
+      leave();
+    }
+  }
+
+  /** As `output`, for all of it together. */
+  run(
+    gitDirectory: string | null,
+    args: readonly string[],
+    { isLong = false, ...options }: RunOptions = {},
+  ): Promise<Buffer> {
+    const collect = (): Promise<Buffer> => buffer(this.output(gitDirectory, args, options));
+    return isLong ? collect() : this.short.run(collect);
   }
 
   /** As `run`, for a text, which is given without line ends at its end. Names may end with white space that is not ASCII. */
@@ -153,7 +174,7 @@ export class Git {
   }
 
   /** As a long `run`, for output made of NUL-terminated tokens, which are passed on one at a time as UTF-8. */
-  tokens(
+  async tokens(
     gitDirectory: string,
     args: readonly string[],
     onToken: (token: string) => void,
@@ -161,7 +182,7 @@ export class Git {
   ): Promise<void> {
     // Cut bytes, not text: a chunk may end within a character, and a part of a text keeps all of it in memory.
     let rest: Buffer[] = [];
-    const onChunk = (chunk: Buffer): void => {
+    for await (const chunk of this.output(gitDirectory, args, { input })) {
       let from = 0;
       for (let end = chunk.indexOf(0); end !== -1; end = chunk.indexOf(0, from)) {
         onToken(Buffer.concat([...rest, chunk.subarray(from, end)]).toString());
@@ -169,28 +190,6 @@ export class Git {
         from = end + 1;
       }
       rest.push(chunk.subarray(from));
-    };
-    return this.consume(gitDirectory, args, { input }, onChunk);
-  }
-
-  /**
-   * Gives the output of a program as it comes, in a place of those for clients.
-   * @throws MirrorError `service.failed` when it does not end well, and the reason of `signal`
-   */
-  async *output(gitDirectory: string, args: readonly string[], signal: AbortSignal): Bytes {
-    const leave = await this.forClients.take(signal);
-    try {
-      const { stdout, exit } = this.start(gitDirectory, args, { signal });
-      try {
-        yield* stdout as AsyncIterable<Buffer>;
-        const { code, complaint } = await exit;
-        if (code !== 0) throw new MirrorError('service.failed', `git gave no whole content: ${complaint}`);
-      } finally {
-        // The program, or a child of it, could never end if its pipe were not emptied.
-        stdout.destroy();
-      }
-    } finally {
-      leave();
     }
   }
 
@@ -202,25 +201,5 @@ export class Git {
       program.stdout.destroy();
     }
     await Promise.all([...this.running].map(({ ended }) => ended));
-  }
-
-  private async consume(
-    gitDirectory: string | null,
-    args: readonly string[],
-    { limitMs, ...options }: RunOptions,
-    onChunk: (chunk: Buffer) => void,
-  ): Promise<void> {
-    const limit = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
-    const { stdout, exit } = this.start(gitDirectory, args, { ...options, signal: limit });
-    try {
-      for await (const chunk of stdout as AsyncIterable<Buffer>) onChunk(chunk);
-    } catch (error) {
-      // A stop ends the program, which the code below handles.
-      if (!this.isStopped) throw error;
-    }
-    const { code, complaint } = await exit;
-    if (code === 0) return;
-    if (limit?.aborted === true) throw failure(args, `takes over ${(limitMs ?? 0) / 1000} s`, '');
-    throw failure(args, code === null ? 'was ended early' : `ended with ${code}`, complaint);
   }
 }

@@ -113,7 +113,7 @@ export async function readBlob(
   const last: Uint8Array[] = [];
   let sizeBytes = 0;
   let lastBytes = 0;
-  for await (const chunk of git.output(gitDirectory, ['cat-file', 'blob', blobId], signal)) {
+  for await (const chunk of git.output(gitDirectory, ['cat-file', 'blob', blobId], { signal })) {
     if (sizeBytes < WHOLE_BYTES) first.push(chunk);
     last.push(chunk);
     sizeBytes += chunk.length;
