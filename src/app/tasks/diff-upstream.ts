@@ -99,38 +99,27 @@ async function compare(
 /** The facts that decide how the present state of a target is found out. */
 type ComparisonFacts = Pick<PlanInput, 'listing' | 'published' | 'unreadable' | 'policy' | 'nowMs'>;
 
-/** The action that shows the service's present state of a target: a pull, unless the lists show that it is gone, or show nothing. */
-interface PlannedComparison {
-  readonly action: Action;
-  readonly plan: readonly Action[];
-  /** Whether the lists show the published state: its contents are requested only if that is cheap. */
-  readonly isAsListed: boolean;
-}
-
 /**
  * Decides how the present state of a target is found out: by the plan of an instance that mirrors everything, remembers nothing, and
  * lets everything through, as nothing is published.
  * @param path below `mirror/`: the place of its tree, present or future
- * @returns null if neither the service nor the mirror has it
+ * @returns the action that shows the state: a pull, unless the lists show that the target is gone, or show nothing. `isAsListed`: whether the
+ *   lists show the published state, so that its contents are requested only if that is cheap. Null if neither side has the target
  */
-export function planComparison(facts: ComparisonFacts, path: string): PlannedComparison | null {
+export function planComparison(facts: ComparisonFacts, path: string) {
   const plan = planWithout(facts, Number.POSITIVE_INFINITY);
   const action = actionAt(plan, path);
   if (action?.kind !== 'keep') return action === undefined ? null : { action, plan, isAsListed: false };
   // Act as a full check would.
   const check = actionAt(planWithout(facts, 0), path) ?? action;
-  return {
-    action: check.kind === 'pull' ? { ...check, depth: 'facts' } : check,
-    plan,
-    isAsListed: true,
-  };
+  const asFacts: Action = check.kind === 'pull' ? { ...check, depth: 'facts' } : check;
+  return { action: asFacts, plan, isAsListed: true };
 }
 
 /** The tree at a path comes before one that belongs there. */
 function actionAt(plan: readonly Action[], path: string): Action | undefined {
-  return (
-    plan.find(({ published }) => published?.path === path) ?? plan.find((action) => action.path === path)
-  );
+  const isThere = ({ published }: Action): boolean => published?.path === path;
+  return plan.find(isThere) ?? plan.find((action) => action.path === path);
 }
 
 function planWithout({ policy, ...facts }: ComparisonFacts, fullCheckMs: number): Action[] {
