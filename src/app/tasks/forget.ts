@@ -12,15 +12,7 @@ import { findTargets } from '../target-names.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
 /** A target that may be forgotten. */
-export interface Forgettable {
-  readonly target: string;
-  /** Why it is not mirrored again: the settings leave it out, the service no longer has it, or only the inventory names it. */
-  readonly because: 'deselected' | 'gone' | 'lost';
-  /** False if its tree was removed by hand. */
-  readonly treePresent: boolean;
-  readonly files: number;
-  readonly sizeBytes: number;
-}
+export type Forgettable = Awaited<ReturnType<typeof listForgettable>>[number];
 
 /** Targets as they are named. */
 interface NamedTargets {
@@ -31,7 +23,7 @@ interface NamedTargets {
  * Looks up targets that would not be mirrored again, and so may be forgotten. Each of several instances names its own.
  * @throws MirrorError `target.unknown`, `target.mirrored` for one that would be mirrored again, `directory.*`, `disk.*`, `state.unavailable`
  */
-export async function listForgettable(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
+export async function listForgettable(work: TaskWork, wish: NamedTargets) {
   return (await choose(work, wish)).map(({ id: _id, ...target }) => target);
 }
 
@@ -47,8 +39,6 @@ export async function forget(work: TaskWork, wish: NamedTargets): Promise<readon
   });
 }
 
-type Chosen = Forgettable & { readonly id: TargetId };
-
 function choose({ settings, emit }: TaskWork, { targets }: NamedTargets): Promise<readonly Chosen[]> {
   const ofDirectory = settings.ofDirectory();
   return withReader(ofDirectory, emit, async (reader) => {
@@ -56,56 +46,54 @@ function choose({ settings, emit }: TaskWork, { targets }: NamedTargets): Promis
     const known = await knownTargets(ofDirectory, reader);
     // One that is unknown may be another instance's.
     const paths = findTargets(targets, layout.mirror, known.keys(), shard === null ? undefined : () => []);
-    return paths.flatMap((path) => refuseMirrored(known.get(path)) ?? []);
+    return paths.flatMap((path) => {
+      const entry = known.get(path);
+      if (entry !== null) return entry ?? [];
+      const message = `${path} cannot be forgotten: the settings select it and the service has it, so that the next pass would mirror it again.`;
+      throw new MirrorError('target.mirrored', message, {
+        hint: `Leave it out first, with repositories.exclude or branches.exclude: \`${ownCommand('help settings')}\` describes them.`,
+      });
+    });
   });
 }
 
-interface Entry extends Omit<Forgettable, 'because'> {
+interface Chosen {
+  readonly target: string;
   readonly id: TargetId;
-  /** Null for a target that the next pass would mirror again. */
-  readonly because: Forgettable['because'] | null;
+  /** Why it is not mirrored again: the settings leave it out, the service no longer has it, or only the inventory names it. */
+  readonly because: 'deselected' | 'gone' | 'lost';
+  /** False if its tree was removed by hand. */
+  readonly treePresent: boolean;
+  readonly files: number;
+  readonly sizeBytes: number;
 }
 
-/** Every target with a manifest, a record or an entry in the inventory. By path. */
+/** Every target with a manifest, a record or an entry in the inventory, by path; null for one that the next pass would mirror again. */
 async function knownTargets(
   settings: SettingsFor<'directory'>,
   reader: MirrorReader,
-): Promise<ReadonlyMap<string, Entry>> {
+): Promise<ReadonlyMap<string, Chosen | null>> {
   const { store } = reader;
   const { published, records, statuses, ids } = await readTargets(settings, reader);
   const { selection } = statusPolicyOf(settings);
   const present = new Set(published.filter(({ treePresent }) => treePresent).map(({ path }) => path));
-  const entries = new Map<string, Entry>();
+  const entries = new Map<string, Chosen | null>();
   const { targets } = await readTargetList(store.layout);
   for (const { path, repositoryId, branch } of targets) {
     if (!owns(store.shard, repositoryId)) continue;
     const none = { treePresent: false, files: 0, sizeBytes: 0 };
     entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...none });
   }
-  for (const status of statuses) {
-    const { target, state, files, sizeBytes, restoredAtMs } = status;
+  for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses) {
     const id = ids.get(target);
     if (id === undefined) continue;
     const isGone = (records.get(targetKey(id))?.missingPasses ?? 0) > 0 || restoredAtMs !== null;
-    const isDeselected = state === 'unselected' || !selection.selects(status.repository, status.branch);
+    const isDeselected = state === 'unselected' || !selection.selects(repository, branch);
     const because = isDeselected ? 'deselected' : isGone ? 'gone' : null;
-    entries.set(target, { target, id, because, treePresent: present.has(target), files, sizeBytes });
+    const tree = { treePresent: present.has(target), files, sizeBytes };
+    entries.set(target, because && { target, id, because, ...tree });
   }
   return entries;
-}
-
-/** @throws MirrorError `target.mirrored` */
-function refuseMirrored(entry: Entry | undefined): Chosen | null {
-  if (entry === undefined) return null;
-  const { because, target: path } = entry;
-  if (because !== null) return { ...entry, because };
-  throw new MirrorError(
-    'target.mirrored',
-    `${path} cannot be forgotten: the settings select it and the service has it, so that the next pass would mirror it again.`,
-    {
-      hint: `Leave it out first, with repositories.exclude or branches.exclude: \`${ownCommand('help settings')}\` describes them.`,
-    },
-  );
 }
 
 /** Moves the trees to the history, and removes all other traces of the targets. */

@@ -11,7 +11,7 @@ import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Outcome } from '../frame/output.ts';
-import { type TaskRunner, taskRunners } from '../frame/task-runners.ts';
+import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { describeDifferences } from '../read/differences.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -26,8 +26,16 @@ export async function runApprove(command: Command): Promise<Outcome> {
   }
   // Root becomes the owner of the directory later, and its name must be recorded.
   const approvedBy = approver();
-  const found = await heldBy(await taskRunners(command, false));
-  const chosen = all === true ? found : await namedAmong(found, command);
+  const lists = await runAll(await taskRunners(command, false), 'held', {});
+  const found = lists.flatMap(({ runner, result }) => result.map((held) => ({ runner, held })));
+  const names =
+    all === true
+      ? null
+      : await pathsNamed(
+          found.flatMap(({ held }) => held.target ?? []),
+          command,
+        );
+  const chosen = found.filter(({ held }) => names === null || names.has(held.target));
   const held = chosen.map((each) => each.held);
   if (held.length > 0 && !(await confirmed(describeHeld(held), questionAbout(held), yes === true)))
     return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
@@ -43,25 +51,16 @@ function approver(): string {
   return user === 'root' && other !== '' ? `${other} (sudo)` : user;
 }
 
-/** The held deletions, and the process that can approve each. */
-async function heldBy(runners: readonly TaskRunner[]) {
-  const lists = await Promise.all(
-    runners.map(async (runner) => (await runner.run('held', {})).map((held) => ({ runner, held }))),
-  );
-  return lists.flat();
-}
-
-/** The held deletions of the targets that a command names. @throws MirrorError `target.not_held`, `target.unknown` */
-async function namedAmong(found: Awaited<ReturnType<typeof heldBy>>, command: Command) {
+/** The targets with held deletions that a command names. @throws MirrorError `target.not_held`, `target.unknown` */
+async function pathsNamed(held: readonly string[], command: Command): Promise<ReadonlySet<string | null>> {
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const paths = found.flatMap(({ held }) => held.target ?? []);
-  const known = [...(await manifestPaths(layout)), ...paths];
+  const known = [...(await manifestPaths(layout)), ...held];
   const names = command.args.flatMap((asked) => {
-    const targets = findTargets([asked], layout.mirror, known, (name) => notHeld(name, paths));
-    const chosen = targets.filter((name) => paths.includes(name));
-    return chosen.length > 0 ? chosen : notHeld(targets[0] ?? asked, paths);
+    const targets = findTargets([asked], layout.mirror, known, (name) => notHeld(name, held));
+    const chosen = targets.filter((name) => held.includes(name));
+    return chosen.length > 0 ? chosen : notHeld(targets[0] ?? asked, held);
   });
-  return [...new Set(names)].flatMap((name) => found.find(({ held }) => held.target === name) ?? []);
+  return new Set(names);
 }
 
 function notHeld(name: string, held: readonly string[]): never {
@@ -75,15 +74,17 @@ function notHeld(name: string, held: readonly string[]): never {
 /** Describes the deletions that an approval would allow. */
 function describeHeld(held: readonly HeldTarget[]): TerminalText {
   return joinLines(
-    held.flatMap(({ target, subject, message, differences, fileCount, deletions, of }) => [
-      subject === 'service'
-        ? (message ?? 'the directory')
-        : `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
-      ...(differences.length === 0 ? [] : [describeDifferences(differences, fileCount).prefixed('  ')]),
-      ...(fileCount > differences.length && subject === 'files'
-        ? [say`  \`${ownCommand('diff --upstream', target ?? '')}\` lists all of them`]
-        : []),
-    ]),
+    held.flatMap((each) => {
+      if (each.subject === 'service') return [each.message];
+      const { target, subject, differences, fileCount, deletions, of } = each;
+      return [
+        `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
+        ...(differences.length === 0 ? [] : [describeDifferences(differences, fileCount).prefixed('  ')]),
+        ...(fileCount > differences.length && subject === 'files'
+          ? [say`  \`${ownCommand('diff --upstream', target)}\` lists all of them`]
+          : []),
+      ];
+    }),
   );
 }
 

@@ -7,7 +7,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { Outcome } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
-import { taskRunners } from '../frame/task-runners.ts';
+import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { namesOf } from './poll.ts';
 
 /** `forget` */
@@ -15,13 +15,8 @@ export async function runForget(command: Command): Promise<Outcome> {
   const { yes }: { yes?: true } = command.opts();
   const runners = await taskRunners(command, false);
   const names = await namesOf(command);
-  const parts = await Promise.all(
-    runners.map(async (runner) => ({
-      runner,
-      targets: await runner.run('forgettable', { targets: names }),
-    })),
-  );
-  const targets = parts.flatMap((part) => part.targets);
+  const parts = await runAll(runners, 'forgettable', { targets: names });
+  const targets = parts.flatMap(({ result }) => result);
   if (targets.length === 0)
     throw new MirrorError('target.unknown', `No target is named ${JSON.stringify(names[0])}.`, {
       hint: `\`${ownCommand('status')}\` lists all targets.`,
@@ -30,9 +25,8 @@ export async function runForget(command: Command): Promise<Outcome> {
   const question = say`Forget ${counted(targets.length, 'target')}?`;
   if (!(await confirmed(what, question, yes === true)))
     return { data: null, text: () => say`Nothing was forgotten.`, exitCode: EXIT_CODES.incomplete };
-  for (const part of parts)
-    if (part.targets.length > 0)
-      await part.runner.run('forget', { targets: part.targets.map(({ target }) => target) });
+  for (const { runner, result } of parts)
+    if (result.length > 0) await runner.run('forget', { targets: result.map(({ target }) => target) });
   return { data: { targets, isDone: true }, text: () => describeForgotten(targets) };
 }
 

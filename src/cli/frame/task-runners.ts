@@ -12,48 +12,50 @@ import { createLiveLine } from './live-line.ts';
 import { tell, tellEvent } from './output.ts';
 
 /** A process that does tasks for a command: a daemon, or this one. */
-export class TaskRunner {
-  readonly isDaemon: boolean;
-  /** The index of the instance; null for a single instance. */
-  readonly shardIndex: number | null;
-  readonly #command: Command;
-  readonly #layout: DirectoryLayout | null;
+export type TaskRunner = ReturnType<typeof taskRunner>;
 
-  /** @param layout of the directory of the daemon; null for this process */
-  constructor(command: Command, layout: DirectoryLayout | null = null) {
-    this.isDaemon = layout !== null;
-    this.shardIndex = layout?.shardIndex ?? null;
-    this.#command = command;
-    this.#layout = layout;
-  }
+/** @param layout of the directory of the daemon; null for this process */
+export function taskRunner(command: Command, layout: DirectoryLayout | null = null) {
+  return {
+    isDaemon: layout !== null,
+    /** The index of the instance; null for a single instance. */
+    shardIndex: layout?.shardIndex ?? null,
+    /**
+     * Does a task, shows its progress, and ends the wait for it on a signal. A task that only reads also ends when its terminal is closed.
+     * @throws MirrorError those of the task, `daemon.absent`, `pass.abandoned`
+     */
+    run: async <Name extends TaskName>(name: Name, wish: TaskRequest<Name>): Promise<TaskResult<Name>> => {
+      const isRead = TASKS[name].kind === 'read';
+      const place = layout ?? (await (await import('../change/own-place.ts')).placeOf(command));
+      // This process shows the events of its own pass elsewhere.
+      const pass =
+        layout === null || isRead ? null : (await import('../change/progress.ts')).createProgress([]);
+      const line = createLiveLine();
+      const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
+      const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
+      try {
+        return await untilStopped(
+          (signal) =>
+            'makePass' in place
+              ? runTask(name, { ...place, signal, ...progress }, wish)
+              : askDaemon(place, name, wish, { signal, ...progress }),
+          { names },
+        );
+      } finally {
+        line.clear();
+        pass?.close();
+      }
+    },
+  };
+}
 
-  /**
-   * Does a task, shows its progress, and ends the wait for it on a signal. A task that only reads also ends when its terminal is closed.
-   * @throws MirrorError those of the task, `daemon.absent`, `pass.abandoned`
-   */
-  async run<Name extends TaskName>(name: Name, wish: TaskRequest<Name>): Promise<TaskResult<Name>> {
-    const isRead = TASKS[name].kind === 'read';
-    const layout = this.#layout;
-    const place = layout ?? (await (await import('../change/own-place.ts')).placeOf(this.#command));
-    // This process shows the events of its own pass elsewhere.
-    const pass =
-      layout === null || isRead ? null : (await import('../change/progress.ts')).createProgress([]);
-    const line = createLiveLine();
-    const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
-    const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
-    try {
-      return await untilStopped(
-        (signal) =>
-          'makePass' in place
-            ? runTask(name, { ...place, signal, ...progress }, wish)
-            : askDaemon(place, name, wish, { signal, ...progress }),
-        { names },
-      );
-    } finally {
-      line.clear();
-      pass?.close();
-    }
-  }
+/** Has some processes do a task at the same time. @returns each with its result @throws as {@link taskRunner} */
+export function runAll<Name extends TaskName>(
+  runners: readonly TaskRunner[],
+  name: Name,
+  wish: TaskRequest<Name>,
+) {
+  return Promise.all(runners.map(async (runner) => ({ runner, result: await runner.run<Name>(name, wish) })));
 }
 
 /** Settings that choose the daemon. */
@@ -68,7 +70,7 @@ const OF_DAEMON: ReadonlySet<string> = new Set(['directory', 'shard']);
 export async function taskRunners(command: Command, isReading: boolean): Promise<readonly TaskRunner[]> {
   const isOwn = isReading && flagsNotOfDaemon(command).length > 0;
   const daemons = isOwn ? [] : await daemonsOf(command, isReading && canAskService(command));
-  if (daemons.length === 0) return [new TaskRunner(command)];
+  if (daemons.length === 0) return [taskRunner(command)];
   warnOfFlags(command);
   return daemons;
 }
@@ -99,14 +101,14 @@ function canAskService(command: Command): boolean {
 
 /**
  * Does a task that asks the service and no mirror, in the first process that can.
- * @throws as {@link TaskRunner.run}
+ * @throws as {@link taskRunner}
  */
 export async function runOnce<Name extends TaskName>(
   command: Command,
   name: Name,
   wish: TaskRequest<Name>,
 ): Promise<TaskResult<Name>> {
-  const [first = new TaskRunner(command)] = await taskRunners(command, TASKS[name].kind === 'read');
+  const [first = taskRunner(command)] = await taskRunners(command, TASKS[name].kind === 'read');
   return first.run(name, wish);
 }
 
@@ -129,7 +131,7 @@ export async function daemonsOf(command: Command, withoutRefusing = false): Prom
       }),
     ),
   );
-  return layouts.filter((_, index) => areListening[index]).map((layout) => new TaskRunner(command, layout));
+  return layouts.filter((_, index) => areListening[index]).map((layout) => taskRunner(command, layout));
 }
 
 /** The highest exit code. */

@@ -7,7 +7,7 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
-import { taskRunners } from '../frame/task-runners.ts';
+import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { describeDifferences } from './differences.ts';
@@ -15,8 +15,8 @@ import { describeDifferences } from './differences.ts';
 /** `plan` */
 export async function runPlan(command: Command): Promise<Outcome> {
   const { files, changes }: { files?: true; changes?: true } = command.opts();
-  const runners = await taskRunners(command, true);
-  const reports = await Promise.all(runners.map((runner) => runner.run('plan', { files: files === true })));
+  const results = await runAll(await taskRunners(command, true), 'plan', { files: files === true });
+  const reports = results.map(({ result }) => result);
   for (const problem of new Set(reports.flatMap(({ problems }) => problems))) tell(say`! ${problem}`, 'warn');
   for (const each of reports.flatMap(({ unmatched }) => unmatched))
     tell(say`! ${unmatchedSentence(each)}`, 'warn');

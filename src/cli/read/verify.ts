@@ -23,7 +23,7 @@ import {
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { linesOf, loudness, type Outcome } from '../frame/output.ts';
-import { taskRunners, worstOf } from '../frame/task-runners.ts';
+import { runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `verify` */
@@ -34,8 +34,8 @@ export async function runVerify(command: Command): Promise<Outcome> {
   if (repair === true) {
     const chosen = await chosenBy(command.args, settings);
     const wish = { targets: chosen === null ? undefined : [...chosen], expect };
-    const runners = await taskRunners(command, false);
-    reports = await Promise.all(runners.map((runner) => runner.run('repair', wish)));
+    const results = await runAll(await taskRunners(command, false), 'repair', wish);
+    reports = results.map(({ result }) => result);
   } else {
     const options = { targets: command.args, expected: expect ?? null };
     const before = await withProgress((events) => verify(settings, { ...options, ...events }));

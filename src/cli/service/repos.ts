@@ -10,7 +10,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
 import { type Outcome, table } from '../frame/output.ts';
-import { runOnce, TaskRunner } from '../frame/task-runners.ts';
+import { runOnce, taskRunner } from '../frame/task-runners.ts';
 
 /** `repos list` */
 export async function runReposList(command: Command): Promise<Outcome> {
@@ -22,7 +22,7 @@ export async function runReposList(command: Command): Promise<Outcome> {
 export async function runReposCreate(command: Command): Promise<Outcome> {
   const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
   const made = await ('password' in wanted
-    ? new TaskRunner(command).run('repos/create', wanted)
+    ? taskRunner(command).run('repos/create', wanted)
     : runOnce(command, 'repos/create', wanted));
   return { data: made, text: () => describeRepositories({ repositories: [made], problems: [] }) };
 }
