@@ -11,7 +11,7 @@ import { type EventLog, followLevel, logOf } from './log/logger.ts';
 import { goOnWithoutOutput } from '../lib/process/streams.ts';
 import { createPassLoop } from './pass-loop.ts';
 import { followSettings, type LoadSettings } from './settings/live-settings.ts';
-import { keepSecrets, type KnownSecrets } from './settings/known-secrets.ts';
+import { keepSecrets } from './settings/known-secrets.ts';
 import { type Mirror, openMirror } from '../app/open-mirror.ts';
 import { createStatusService } from './status/status-service.ts';
 import { openOrStandBy } from './standby.ts';
@@ -52,7 +52,7 @@ interface DaemonContext {
   readonly load: LoadSettings;
   readonly log: EventLog;
   readonly output: LogOutput;
-  readonly secrets: KnownSecrets;
+  readonly secrets: () => readonly string[];
   readonly control: Control;
   readonly pulls: PullMonitor;
   readonly progress: ProgressMonitor;
@@ -70,21 +70,16 @@ interface DaemonContext {
 export async function run(loadSettings: LoadSettings, adopt = false): Promise<ExitCode> {
   const pulls = new PullMonitor();
   const progress = createProgressMonitor(() => pulls.pulls().length > 0);
-  const secrets = keepSecrets();
-  const load: LoadSettings = () => {
-    const loaded = loadSettings();
-    secrets.learn(loaded.settings);
-    return loaded;
-  };
+  const { load, secrets } = keepSecrets(loadSettings);
   const first = load();
   const output = createLogOutput((event) => emit(event));
   goOnWithoutOutput();
-  const log = logOf(first.settings, secrets.all, output);
+  const log = logOf(first.settings, secrets, output);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
     // Masked once for all listeners: page, notifications and supervisor as well as the log.
-    const clean = scrubbed(event, secrets.all());
+    const clean = scrubbed(event, secrets());
     for (const name of LISTENERS) listeners[name]?.(clean);
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
@@ -145,7 +140,7 @@ async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promis
 /** The context of a daemon whose settings changed while it was on standby. */
 function withSettings(daemon: DaemonContext, first: DaemonContext['first']): DaemonContext {
   if (first === daemon.first) return daemon;
-  const log = logOf(first.settings, daemon.secrets.all, daemon.output);
+  const log = logOf(first.settings, daemon.secrets, daemon.output);
   daemon.listeners.log = log.sink;
   return { ...daemon, first, log };
 }

@@ -4,7 +4,6 @@ import type { LiveStatus, TaskPlace } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import type { DriftWatch } from '../drift/drift-watch.ts';
 import type { Loop } from '../loop.ts';
-import type { KnownSecrets } from '../settings/known-secrets.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { startControlSocket } from './control-socket.ts';
 import type { PassRequests } from './pass-requests.ts';
@@ -13,7 +12,7 @@ import { createTaskRoutes } from './task-routes.ts';
 /** The parts of the daemon that tasks use. */
 interface DaemonParts {
   readonly current: () => SettingsFor<'service' | 'directory'>;
-  readonly secrets: KnownSecrets;
+  readonly secrets: () => readonly string[];
   readonly mirror: Mirror;
   readonly status: StatusService;
   readonly drift: DriftWatch;
@@ -56,7 +55,7 @@ export async function listenToCommands(
         }
       }),
   };
-  const routes = createTaskRoutes(place, secrets.all);
+  const routes = createTaskRoutes(place, secrets);
   const close = await startControlSocket(mirror.store.layout, routes, emit);
   return {
     close,

@@ -13,12 +13,6 @@ export interface WebhookMessage extends Omit<Notification, 'type'> {
   readonly host: string;
 }
 
-/** The content of a request. */
-export interface WebhookContent {
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-}
-
 type Facts = Notification['fields'];
 
 /** Severity for people: the word of Apprise, the emoji of Slack and ntfy, and the priority of ntfy, 1 to 5. */
@@ -39,7 +33,7 @@ export function webhookContent(
   format: WebhookFormat,
   { id, type, at, host, fields }: WebhookMessage,
   scrub: (text: string) => string,
-): WebhookContent {
+) {
   if (format === 'json') return json(scrub(JSON.stringify({ id, type, at, host, ...fields })));
   const weight = weightOf(type, fields['triedAgain'] === true);
   const title = scrub(`${type.replace('.', ' ')} (${host})`);
@@ -65,7 +59,7 @@ export function webhookContent(
   return { headers, body: text };
 }
 
-function json(body: string): WebhookContent {
+function json(body: string) {
   return { headers: { 'content-type': 'application/json' }, body };
 }
 

@@ -1,21 +1,22 @@
-import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
+import type { LoadSettings } from './live-settings.ts';
 
-/** The secrets that a program has known so far: a replaced one may still be in messages under way. */
-export type KnownSecrets = ReturnType<typeof keepSecrets>;
-
-/** Keeps the secrets of settings. */
-export function keepSecrets() {
+/**
+ * Keeps the secrets of all settings that are loaded, also when their files change: a replaced one may still be in messages under way.
+ * @returns `load` loads settings; `secrets` gives all secrets so far
+ */
+export function keepSecrets(loadSettings: LoadSettings) {
   const known = new Set<string>();
-  let latest: SettingsFor<never> | null = null;
-  const all = (): readonly string[] => {
+  let latest: ReturnType<LoadSettings>['settings'] | null = null;
+  const secrets = (): readonly string[] => {
     for (const secret of latest === null ? [] : secretsOf(latest)) known.add(secret);
     return [...known];
   };
-  /** Adds the secrets of further settings, also when their files change. */
-  const learn = (settings: SettingsFor<never>): void => {
-    all();
-    latest = settings;
+  const load: LoadSettings = () => {
+    const loaded = loadSettings();
+    secrets();
+    latest = loaded.settings;
+    return loaded;
   };
-  return { learn, all };
+  return { load, secrets };
 }
