@@ -4,7 +4,7 @@ import type { Retries } from '../../mirror/plan/actions.ts';
 /** Requests for a pass, until a pass takes and answers them. */
 export class PassRequests {
   #retries: Retries = new Set();
-  #waiting: ((outcome: PassOutcome) => void)[] = [];
+  readonly #waiting: ((outcome: PassOutcome) => void)[] = [];
 
   /** @param targets null for all @returns the outcome of the pass that takes the request */
   add(targets: readonly string[] | null): Promise<PassOutcome> {
@@ -14,9 +14,8 @@ export class PassRequests {
 
   /** Takes all requests, for the pass that begins now. */
   take() {
-    const waiting = this.#waiting;
+    const waiting = this.#waiting.splice(0);
     const retries = this.#retries;
-    this.#waiting = [];
     this.#retries = new Set();
     return {
       retries,

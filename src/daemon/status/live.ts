@@ -65,6 +65,13 @@ const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
     slow: [...without(slow, target), { target, startedAtMs }],
     pass: pass && { ...pass, pulling: pass.pulling.filter((each) => each !== target) },
   }),
+  'target.pulled': pullEnded,
+  'target.failed': pullEnded,
+  'target.absent': pullEnded,
+  'target.missing': pullEnded,
+  'target.held': pullEnded,
+  'target.retired': pullEnded,
+  'deletion.held': pullEnded,
   // It counts as done in the pass that it belongs to, if it ends in time.
   'target.slow_ended': ({ target }, { slow, pass }) => {
     const ended = slow.find((each) => each.target === target);
@@ -83,34 +90,15 @@ const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
 
 /** The state after an event: a pure function of the state before. */
 export function nextLive(live: Live, event: MirrorEvent, nowMs: number): Live {
-  if (endsPull(event)) return withoutPull(live, event.target);
   const change = forEvent(CHANGES, event, live, nowMs);
   return change === undefined ? live : { ...live, ...change };
 }
 
-/** The possible ends of a pull. */
-const PULL_ENDS = [
-  'target.pulled',
-  'target.failed',
-  'target.absent',
-  'target.missing',
-  'target.held',
-  'target.retired',
-  'deletion.held',
-] as const;
-
-type PullEnd = Extract<MirrorEvent, { name: (typeof PULL_ENDS)[number] }>;
-
-/** Whether an event ends the pull of its target, if there is one. */
-function endsPull(event: MirrorEvent): event is PullEnd {
-  return PULL_ENDS.some((name) => name === event.name);
-}
-
-function withoutPull(live: Live, target: string): Live {
-  const { pass } = live;
-  if (pass === null || !pass.pulling.includes(target)) return live;
+/** The change by an event that ends the pull of its target, if the pass has one. */
+function pullEnded({ target }: { readonly target: string }, { pass }: Live): Partial<Live> {
+  if (pass?.pulling.includes(target) !== true) return {};
   const pulling = pass.pulling.filter((each) => each !== target);
-  return { ...live, pass: { ...pass, pulling, done: pass.done + 1 } };
+  return { pass: { ...pass, pulling, done: pass.done + 1 } };
 }
 
 function without(slow: Live['slow'], target: string): Live['slow'] {

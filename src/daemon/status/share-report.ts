@@ -23,6 +23,8 @@ export async function reportShare(
     const { policy, nowMs, targets } = await readMirror();
     const own = targets.filter(({ state }) => !isLeftAlone(state));
     const times = own.flatMap(({ verifiedAtMs }) => verifiedAtMs ?? []);
+    // Unknown if any target was never verified.
+    const isKnown = own.length > 0 && times.length === own.length;
     const report: ShareReport = {
       ...shard,
       directoryId: store.id,
@@ -32,16 +34,11 @@ export async function reportShare(
       maxStalenessMs: policy.maxStalenessMs,
       targets: own.length,
       notWell: own.filter((target) => !isWell(target)).length,
-      // Unknown if any target was never verified.
-      oldestVerifiedAtMs: times.length < own.length ? null : earliest(times),
+      oldestVerifiedAtMs: isKnown ? times.reduce((one, other) => Math.min(one, other)) : null,
     };
     await writeShareReport(store, report);
     await state.saveShare(report);
   } catch (error) {
     if (!(error instanceof MirrorError)) throw error;
   }
-}
-
-function earliest(timesMs: readonly number[]): number | null {
-  return timesMs.reduce<number | null>((first, timeMs) => Math.min(first ?? timeMs, timeMs), null);
 }
