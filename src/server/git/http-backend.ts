@@ -8,28 +8,24 @@ import { settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';
 
 /**
- * Rules for git clients. They may fetch partially (git-clone(1), `--filter`). They may push only branches and tags, only valid
- * objects, and no more than the limit. Three harmless faults that old tools left in many histories are
- * only reported (git-config(1), `receive.fsck.<msg-id>`).
+ * Rules for git clients. They may fetch partially (git-clone(1), `--filter`). They may push only branches and tags, and only valid
+ * objects. Three harmless faults that old tools left in many histories are only reported (git-config(1), `receive.fsck.<msg-id>`).
  */
-function settingsFor(maxUploadBytes: number): string[] {
-  return settingArguments(
-    'http.getanyfile=false',
-    'http.receivepack=true',
-    'uploadpack.allowFilter=true',
-    'receive.hideRefs=refs',
-    'receive.hideRefs=!refs/heads',
-    'receive.hideRefs=!refs/tags',
-    // This is the default; if it is set, git does not advise the client about settings of the service.
-    'receive.denyDeleteCurrent=refuse',
-    'receive.fsckObjects=true',
-    'receive.fsck.badTimezone=warn',
-    'receive.fsck.missingSpaceBeforeDate=warn',
-    'receive.fsck.zeroPaddedFilemode=warn',
-    `receive.maxInputSize=${maxUploadBytes}`,
-    'receive.autogc=false',
-  );
-}
+const RULES = [
+  'http.getanyfile=false',
+  'http.receivepack=true',
+  'uploadpack.allowFilter=true',
+  'receive.hideRefs=refs',
+  'receive.hideRefs=!refs/heads',
+  'receive.hideRefs=!refs/tags',
+  // This is the default; if it is set, git does not advise the client about settings of the service.
+  'receive.denyDeleteCurrent=refuse',
+  'receive.fsckObjects=true',
+  'receive.fsck.badTimezone=warn',
+  'receive.fsck.missingSpaceBeforeDate=warn',
+  'receive.fsck.zeroPaddedFilemode=warn',
+  'receive.autogc=false',
+] as const;
 
 /** Time for a broken push to clean up: git may have received much data. */
 const PUSH_GRACE_MS = 10_000;
@@ -61,10 +57,8 @@ const HEAD_END = '\r\n\r\n';
 /** Reads the head of a CGI answer (RFC 3875, section 6), lines of `Name: value`. */
 export function parseHead(head: string): Pick<Reply, 'status' | 'headers'> {
   const lines = head.split('\r\n').map((line) => line.split(/: (.*)/));
-  const headers = Object.fromEntries(
-    lines.map(([name = '', value = '']) => [name.toLowerCase(), value] as const),
-  );
-  const { status = '200', ...others } = headers;
+  const headers = lines.map(([name = '', value = '']) => [name.toLowerCase(), value] as const);
+  const { status = '200', ...others } = Object.fromEntries(headers);
   return { status: Number.parseInt(status, 10), headers: others };
 }
 
@@ -73,11 +67,8 @@ function outputOf({ stdout }: GitProcess): AsyncIterable<Buffer> {
   return stdout.iterator({ destroyOnReturn: false });
 }
 
-/**
- * Reads the head of the answer; the rest stays in the output.
- * @throws MirrorError `service.failed` if the program ends before its head is complete, and the reason of `signal`
- */
-async function readHead(running: GitProcess, signal: AbortSignal): Promise<string> {
+/** Reads the head of the answer; the rest stays in the output. Returns null if the program ends before its head is complete. */
+async function readHead(running: GitProcess): Promise<string | null> {
   let read: Buffer = Buffer.alloc(0);
   for await (const chunk of outputOf(running)) {
     read = Buffer.concat([read, chunk]);
@@ -86,9 +77,22 @@ async function readHead(running: GitProcess, signal: AbortSignal): Promise<strin
     running.stdout.unshift(read.subarray(end + HEAD_END.length));
     return read.toString('latin1', 0, end);
   }
-  const { complaint } = await running.exit;
-  signal.throwIfAborted();
-  throw unanswered(complaint);
+  return null;
+}
+
+/** Gives the rest of the answer. @throws MirrorError `service.failed` when git fails, the errors of the request and of `followed` */
+async function* bytesOf(running: GitProcess, followed: Promise<void>): Bytes {
+  try {
+    yield* outputOf(running);
+  } finally {
+    running.stdout.resume();
+  }
+  // A client reads the end of an answer only after it has sent everything.
+  const problem = await running.fed;
+  if (problem !== null) throw problem;
+  const { code, complaint } = await running.exit;
+  if (code !== 0) throw unanswered(complaint);
+  await followed;
 }
 
 function unanswered(complaint: string): MirrorError {
@@ -108,27 +112,13 @@ export function createGitServer(
   registry: Registry,
   { maxUploadBytes, onPushed }: { maxUploadBytes: number; onPushed: (repositoryId: string) => void },
 ) {
-  const settings = settingsFor(maxUploadBytes);
+  const args = [...settingArguments(...RULES, `receive.maxInputSize=${maxUploadBytes}`), 'http-backend'];
 
   /** The work after a push, done even if the client has disconnected. */
   async function afterPush(repositoryId: string, gitDirectory: string, { exit }: GitProcess): Promise<void> {
     await exit;
     await settleDefaultBranch(git, gitDirectory);
     onPushed(repositoryId);
-  }
-
-  async function* bytesOf(running: GitProcess, followed: Promise<void>): Bytes {
-    try {
-      yield* outputOf(running);
-    } finally {
-      running.stdout.resume();
-    }
-    // A client reads the end of an answer only after it has sent everything.
-    const problem = await running.fed;
-    if (problem !== null) throw problem;
-    const { code, complaint } = await running.exit;
-    if (code !== 0) throw new MirrorError('service.failed', `git did not answer a client: ${complaint}`);
-    await followed;
   }
 
   return {
@@ -143,21 +133,22 @@ export function createGitServer(
       const gitDirectory = registry.presentDirectory(repositoryId);
       const leave = await git.forClients.take(signal);
       const isPush = asked === 'git-receive-pack';
-      const running = git.start(null, [...settings, 'http-backend'], {
+      const running = git.start(null, args, {
         environment: cgiVariables(gitDirectory, asked, request),
         input: asked === 'info/refs' ? '' : bodyOf(request.body),
         signal,
-        ...(isPush ? { graceMs: PUSH_GRACE_MS } : {}),
+        graceMs: isPush ? PUSH_GRACE_MS : 0,
       });
       void running.exit.finally(leave);
       const followed = isPush ? afterPush(repositoryId, gitDirectory, running) : Promise.resolve();
       // It is awaited, and so thrown, at the end of the answer.
       followed.catch(() => undefined);
-      const { status, headers } = parseHead(await readHead(running, signal));
+      const head = await readHead(running);
       // The answer is not read if its client has gone, or wants only the head.
-      const empty = (): void => void running.stdout.resume();
-      if (signal.aborted) empty();
-      else signal.addEventListener('abort', empty, { once: true });
+      signal.addEventListener('abort', () => running.stdout.resume(), { once: true });
+      if (signal.aborted) running.stdout.resume();
+      signal.throwIfAborted();
+      const { status, headers } = parseHead(head ?? 'Status: 500');
       // A listed repository that git does not find is damaged; the reason goes to the log only.
       if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
       return { status, headers, body: { open: () => bytesOf(running, followed) } };
