@@ -1,7 +1,7 @@
 import type { ExternalRepository, Library, Repository, Workbooks } from '../http/library.ts';
 import { createUploads } from '../uploads/commits.ts';
 import { packGrown } from './bare.ts';
-import { createContents } from './git-contents.ts';
+import { contentAt } from './contents.ts';
 import { Git } from './git.ts';
 import { createGitServer } from './http-backend.ts';
 import { createWorkbookListing } from './listing.ts';
@@ -30,7 +30,6 @@ export interface GitLibraryOptions {
 export function createGitLibrary(registry: Registry, options: GitLibraryOptions = {}) {
   const { hasChecks = false, maxUploadBytes = DEFAULT_MAX_UPLOAD_BYTES } = options;
   const git = new Git();
-  const contentAt = createContents(git);
   let isClosing = false;
   const tell: Tell = (...notice) => {
     // Failures of programs ended at shutdown say nothing about the repositories.
@@ -68,7 +67,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
   return {
     repositories: () => Promise.resolve(registry.list()),
     content: (async ({ id }, branch, path) =>
-      contentAt(registry.presentDirectory(id), branch, path)) satisfies Library['content'],
+      contentAt(git, registry.presentDirectory(id), branch, path)) satisfies Library['content'],
     workbooks,
     changes: {
       create: (name: string) => registry.create(name),

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
 import { chooseRange } from '../../../../src/server/http/conditions.ts';
-import { parseTreeRecord } from '../../../../src/server/git/objects.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { findRepository } from '../../../../src/server/http/repository-reference.ts';
 
@@ -53,14 +52,4 @@ describe('ranges', () => {
       expect(chooseRange(range, undefined, '"a"', 100)).toBe('whole');
     },
   );
-});
-
-describe('output of git', () => {
-  it('reads tree records', () => {
-    const id = 'a'.repeat(40);
-    expect(parseTreeRecord(`100644 blob ${id}     123\tx y`)).toEqual({ type: 'blob', id, sizeBytes: 123 });
-    expect(parseTreeRecord(`040000 tree ${id}       -\tx`)).toEqual({ type: 'tree', id, sizeBytes: 0 });
-    expect(parseTreeRecord('')).toBeNull();
-    expect(() => parseTreeRecord(`100644 blob ${id}     BAD\tx`)).toThrow(/cannot read/);
-  });
 });

@@ -1,0 +1,100 @@
+import { RequestError } from '../../lib/http/request.ts';
+import { partOf } from '../http/conditions.ts';
+import type { Content } from '../http/library.ts';
+import type { Git } from './git.ts';
+import { type Branches, readBranches } from './refs.ts';
+
+/** Git knows this tree in every repository; its archive is empty. */
+const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+
+/** @returns the empty tree for the default branch of a repository without branches */
+function chooseCommit(branches: Branches, branch: string | null): string {
+  const name = branch ?? branches.defaultBranch;
+  const commitId = name === null ? undefined : branches.heads.get(name);
+  if (commitId !== undefined) return commitId;
+  if (branch === null && branches.heads.size === 0) return EMPTY_TREE;
+  const message =
+    branch === null ? `the default branch ${name ?? 'HEAD'} does not exist` : `there is no branch ${branch}`;
+  throw new RequestError(404, 'branch_not_found', message);
+}
+
+/**
+ * Finds the object at a path in a commit.
+ * @returns its type (`commit` for a submodule, which has no content here), id, and size if it is a file; null if there is none
+ */
+async function findObject(git: Git, gitDirectory: string, commitId: string, path: string) {
+  // Git would normalize such a path and then find something else, or fail.
+  const strange = path.split('/').some((segment) => ['', '.', '..'].includes(segment));
+  if (strange || path.includes('\0')) return null;
+  const format = '--format=%(objecttype) %(objectname) %(objectsize)';
+  const record = await git.text(gitDirectory, ['ls-tree', '--full-tree', format, commitId, '--', path]);
+  const [type = '', id = '', size] = record.split(' ');
+  return { type, id, sizeBytes: Number(size) };
+}
+
+/**
+ * Gives a commit that holds just a folder, with the time of the commit it comes from. Archives of a bare tree get the
+ * current time, so no two are alike; archives of a commit are the same each time. The commit belongs to no branch.
+ * @returns the commit's id, which depends only on the parameters
+ */
+async function commitOfFolder(
+  git: Git,
+  gitDirectory: string,
+  commitId: string,
+  treeId: string,
+): Promise<string> {
+  const date = await git.text(gitDirectory, ['show', '--no-patch', '--format=@%ct +0000', commitId, '--']);
+  const [name, email] = ['workbook-mirror', 'workbook-mirror@localhost'];
+  return git.text(gitDirectory, ['commit-tree', '-m', 'folder', treeId], {
+    environment: {
+      GIT_AUTHOR_NAME: name,
+      GIT_AUTHOR_EMAIL: email,
+      GIT_AUTHOR_DATE: date,
+      GIT_COMMITTER_NAME: name,
+      GIT_COMMITTER_EMAIL: email,
+      GIT_COMMITTER_DATE: date,
+    },
+  });
+}
+
+/** The archive of a commit, or of the empty tree. */
+function archiveOf(git: Git, gitDirectory: string, treeish: string): Content {
+  // Workbooks are compressed already; more effort would not make the archive smaller.
+  const args = ['archive', '--format=zip', '-1', treeish];
+  return {
+    kind: 'archive',
+    // Only another version of Git makes other bytes of the same files, and no part of an archive can be requested.
+    etag: `"${treeish}"`,
+    sizeBytes: null,
+    open: (signal) => git.outputForClient(gitDirectory, args, signal),
+  };
+}
+
+/**
+ * Gives the file or folder at a path of a branch, byte for byte as it was committed.
+ * @throws RequestError 404 for a branch or path that does not exist, MirrorError `service.failed`
+ */
+export async function contentAt(
+  git: Git,
+  gitDirectory: string,
+  branch: string | null,
+  path: string,
+): Promise<Content> {
+  const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
+  if (path === '') return archiveOf(git, gitDirectory, commitId);
+  const object = await findObject(git, gitDirectory, commitId, path);
+  if (object?.type === 'tree')
+    return archiveOf(git, gitDirectory, await commitOfFolder(git, gitDirectory, commitId, object.id));
+  if (object?.type !== 'blob')
+    throw new RequestError(404, 'path_not_found', `there is no folder or file ${path} on this branch`);
+  const { id, sizeBytes } = object;
+  return {
+    kind: 'file',
+    etag: `"${id}"`,
+    sizeBytes,
+    open: (signal, range) => {
+      const bytes = git.outputForClient(gitDirectory, ['cat-file', 'blob', id], signal);
+      return range === undefined ? bytes : partOf(bytes, range);
+    },
+  };
+}
