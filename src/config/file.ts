@@ -16,7 +16,7 @@ import { nearest } from '../lib/text/nearest.ts';
 import { sectionDescriptions, settingsByName } from './descriptors.ts';
 import { Layer } from './layers.ts';
 import type { SettingSource } from './problems.ts';
-import { removedSetting } from './removed-settings.ts';
+import { removalMessage } from './removed-settings.ts';
 
 /**
  * The settings in a file's content. Numbers and words are kept as written: the setting interprets them, not YAML.
@@ -138,8 +138,8 @@ function shownName(name: string): string {
 }
 
 function unknownName(name: string, key: string): string {
-  const removed = removedSetting(name);
-  if (removed !== undefined) return removed.message;
+  const removed = removalMessage(name);
+  if (removed !== undefined) return removed;
   if (settingsByName.has(key) && key.includes('.')) {
     const dot = key.lastIndexOf('.');
     return `expected "${key.slice(dot + 1)}" on a line of its own, indented below "${key.slice(0, dot)}:"`;

@@ -16,7 +16,7 @@ import {
 } from './descriptors.ts';
 import type { Need, Setting } from './kinds.ts';
 import { DEFAULT_SOURCE, quote, type SettingProblem, SettingsError, type SettingSource } from './problems.ts';
-import { removedSetting, removedSettings } from './removed-settings.ts';
+import { removalMessage, removedSettings } from './removed-settings.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';
 
 /** A setting's value as its source spells it: texts for a list, one text for everything else; a command is a JSON list. */
@@ -101,7 +101,7 @@ export function flagLayer(flags: Readonly<Record<string, string | readonly strin
     const texts = typeof given === 'string' ? [given] : given;
     const [text, ...more] = texts;
     if (descriptor === undefined) {
-      layer.refuse(name, undefined, removedSetting(name)?.message ?? 'unknown setting');
+      layer.refuse(name, undefined, removalMessage(name) ?? 'unknown setting');
     } else if (descriptor.kind === 'list') {
       layer.values.set(name, { value: texts.flatMap(splitList), source, base });
     } else if (text === undefined || more.length > 0) {
@@ -127,7 +127,7 @@ export function credentialLayer(directory = ''): Layer {
     const source: SettingSource = { kind: 'credential', detail: path };
     const file = fileSettingOf(name);
     if (file !== undefined) layer.values.set(file.name, { value: path, source, base: '/' });
-    else layer.refuse(name, source, removedSetting(name)?.message ?? '');
+    else layer.refuse(name, source, removalMessage(name) ?? '');
   }
   return layer;
 }
@@ -161,61 +161,50 @@ export function resolveSettings<const T extends readonly Need[]>(
   needs: T,
   adviceOn: (missing: readonly SettingProblem[]) => string = () => '',
 ): Resolution<T> {
-  const whole = strongest([...layers, defaults]);
-  const settings = settingsOf(whole);
-  const { problems } = whole;
-  const known = problems.length;
-  if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs);
-  if (!areWhole<T>(settings, problems))
-    throw new SettingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
-  return { settings, sources: sourcesOf(whole) };
-}
-
-/** Whether nothing is wrong or missing. */
-function areWhole<T extends readonly Need[]>(
-  _settings: object,
-  problems: readonly SettingProblem[],
-): _settings is SettingsFor<NeedsOf<T>> {
-  return problems.length === 0;
-}
-
-/** All problems, and the given values, each from the strongest layer that has it; at most one of a secret and its file. */
-function strongest(layers: readonly Layer[]): Layer {
   const whole = new Layer();
   whole.problems.push(...layers.flatMap(({ problems }) => problems));
-  for (const { name, fileOf } of settingDescriptors) {
-    // A secret's file is decided on together with the secret.
-    if (fileOf !== undefined) continue;
-    const fileName = fileSettingOf(name)?.name ?? '';
-    const layer = layers.find((each) => each.values.has(name) || each.values.has(fileName));
-    const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
-    if (own !== undefined && file !== undefined) {
-      const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
-      whole.refuse(name, undefined, message);
-    }
-    if (own !== undefined) whole.values.set(name, own);
-    else if (file !== undefined) whole.values.set(fileName, file);
+  const settings = {};
+  const sources: Record<string, SettingSource> = {};
+  for (const setting of settingDescriptors) {
+    const { own, file } = strongest(setting.fileOf ?? setting.name, [...layers, defaults], whole);
+    const given = setting.fileOf === undefined ? own : file;
+    sources[setting.name] = (given ?? file)?.source ?? DEFAULT_SOURCE;
+    if (given !== undefined) takeValue(settings, setting, given, whole);
   }
-  return whole;
+  const { problems } = whole;
+  const known = problems.length;
+  if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs, sources);
+  if (problems.length > 0)
+    throw new SettingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is wrong or missing
+  return { settings: settings as Resolution<T>['settings'], sources };
 }
 
-/** Reads all values; a wrong one becomes a problem. */
-function settingsOf(whole: Layer): object {
-  const settings = {};
-  for (const setting of settingDescriptors) {
-    const { name, fileOf = '', kind, parse, emptyProblem } = setting;
-    const given = whole.values.get(name);
-    if (given === undefined) continue;
-    const found = [given.value].flat().flatMap((text) => read(whole, setting, given, text, parse));
-    if (given.value.length === 0 && emptyProblem !== undefined)
-      whole.refuse(name, given.source, emptyProblem);
-    setValue(settings, name, kind === 'list' ? found.flat() : found[0]);
-    const [path] = found;
-    const parseFile = settingsByName.get(fileOf)?.parseFile;
-    if (typeof path === 'string' && parseFile !== undefined)
-      setValue(settings, fileOf, read(whole, setting, given, path, parseFile)[0]);
-  }
-  return settings;
+/** The value of a setting, or the file of a secret, from the strongest layer that has either. A layer with both is a problem. */
+function strongest(
+  name: string,
+  layers: readonly Layer[],
+  whole: Layer,
+): { readonly own?: Given | undefined; readonly file?: Given | undefined } {
+  const fileName = fileSettingOf(name)?.name ?? '';
+  const layer = layers.find(({ values }) => values.has(name) || values.has(fileName));
+  const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
+  if (own === undefined || file === undefined) return { own, file };
+  const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
+  whole.refuse(name, undefined, message);
+  return { own };
+}
+
+/** Reads the value of a setting; with the file of a secret, also the secret. A wrong one becomes a problem. */
+function takeValue(settings: object, setting: SettingDescriptor, given: Given, whole: Layer): void {
+  const { name, fileOf = '', kind, parse, emptyProblem } = setting;
+  const found = [given.value].flat().flatMap((text) => read(whole, setting, given, text, parse));
+  if (given.value.length === 0 && emptyProblem !== undefined) whole.refuse(name, given.source, emptyProblem);
+  setValue(settings, name, kind === 'list' ? found.flat() : found[0]);
+  const [path] = found;
+  const parseFile = settingsByName.get(fileOf)?.parseFile;
+  if (typeof path === 'string' && parseFile !== undefined)
+    setValue(settings, fileOf, read(whole, setting, given, path, parseFile)[0]);
 }
 
 /** Reads one value. @returns a list with it; an empty one for a wrong text, which becomes a problem */
@@ -244,16 +233,10 @@ function isPrintable({ kind, fileOf }: SettingDescriptor, text: string): boolean
   return /^(?:[a-z]+:\/\/)?[\w./-]*$/i.test(text);
 }
 
-/** The value of a setting; for a secret, its file's value if a file was given. */
-function givenFor(name: string, { values }: Layer): Given | undefined {
-  return values.get(name) ?? values.get(fileSettingOf(name)?.name ?? '');
-}
-
-function refuseMissing(whole: Layer, needs: readonly Need[]): void {
+function refuseMissing(whole: Layer, needs: readonly Need[], sources: SettingSources): void {
   for (const { name, need, flag, environmentVariable } of settingDescriptors) {
-    if (need === undefined || !needs.includes(need)) continue;
+    if (need === undefined || !needs.includes(need) || sources[name] !== DEFAULT_SOURCE) continue;
     const file = fileSettingOf(name);
-    if (givenFor(name, whole) !== undefined) continue;
     if (whole.problems.some(({ setting = '' }) => setting === name || setting === file?.name)) continue;
     const ways =
       file === undefined
@@ -262,10 +245,4 @@ function refuseMissing(whole: Layer, needs: readonly Need[]): void {
           ` ${file.environmentVariable}, the flag ${file.flag ?? ''}, or a systemd credential named ${kebabName(name)}`;
     whole.refuse(name, undefined, `missing; set ${ways}`);
   }
-}
-
-function sourcesOf(whole: Layer): SettingSources {
-  return Object.fromEntries(
-    settingDescriptors.map(({ name }) => [name, givenFor(name, whole)?.source ?? DEFAULT_SOURCE]),
-  );
 }

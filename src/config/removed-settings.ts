@@ -39,28 +39,16 @@ const ADVICE: Readonly<Record<string, string>> = {
   'serve.pageSize': 'leave it out: a page has 100 rows, or as many as the request asks for with page_size',
 };
 
-/** A setting of an earlier version. */
-export interface RemovedSetting {
-  /** The dotted name. */
-  readonly name: string;
-  readonly environmentVariable: string;
-  readonly flag: string;
-  /** For a `SettingProblem`. */
-  readonly message: string;
-}
-
-/** All of them, for a search by other things than the name. */
-export const removedSettings: readonly RemovedSetting[] = Object.entries(ADVICE).map(([name, advice]) => ({
+/** All of them, with all their names. */
+export const removedSettings = Object.entries(ADVICE).map(([name, advice]) => ({
   name,
   environmentVariable: environmentVariableOf(name),
   flag: `--${kebabName(name)}`,
+  /** For a `SettingProblem`. */
   message: `this setting was removed; ${advice}`,
 }));
 
-/** The removed setting with a dotted name, or the first one in a section with that name; undefined for none. */
-export function removedSetting(name: string): RemovedSetting | undefined {
-  return (
-    removedSettings.find((each) => each.name === name) ??
-    removedSettings.find((each) => each.name.startsWith(`${name}.`))
-  );
+/** What to do about the removed setting with a dotted name, or in a section with that name; undefined for none. */
+export function removalMessage(name: string): string | undefined {
+  return removedSettings.find((each) => each.name === name || each.name.startsWith(`${name}.`))?.message;
 }
