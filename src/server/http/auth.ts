@@ -13,7 +13,6 @@ import { findKey, KEY_PREFIXES, type KnownKey } from '../keys/keys.ts';
 /** A credential that a client must send, and how to refuse another one. */
 export interface Credential {
   readonly kind: KeyKind;
-  readonly name: string;
   readonly advice: string;
   /** The header WWW-Authenticate (RFC 9110, section 11.6.1). */
   readonly challenge?: string;
@@ -25,27 +24,13 @@ const KIND_NAMES: Readonly<Record<KeyKind, string>> = {
   token: 'an API token',
 };
 
-/** The credential of a generation (service specification, sections 5.1 and 5.2). */
-function credentialOf(generation: Generation): Credential {
-  const kind = generation === 'v1' ? 'token' : 'personal';
-  const header = CREDENTIAL_HEADERS[generation];
-  return {
-    kind,
-    name: generation === 'v1' ? 'the API token of v1' : 'the API key of the current API',
-    advice:
-      `send it in the header ${header}; here \`workbook-mirror keys create --kind ${kind}\` makes one; ` +
-      `elsewhere it is made in the application settings under ${CREDENTIAL_PLACES[generation]}`,
-    challenge: `${header} realm="${generation}"`,
-  };
-}
-
 /** The specification shows the bare token (section 5.2); clients also put the usual words in front of it. */
 export function withoutScheme(header: string): string {
   return header.replace(/^(?:token|bearer) +/i, '');
 }
 
 /**
- * Checks that a request carries the credential of its generation.
+ * Checks that a request carries the credential of its generation (service specification, sections 5.1 and 5.2).
  * @returns that key
  * @throws RequestError as {@link requireKey}, 404 for v1 if no token exists
  */
@@ -54,19 +39,22 @@ export function authorise(
   headers: IncomingHttpHeaders,
   keys: readonly KnownKey[],
 ): KnownKey {
-  const credential = credentialOf(generation);
-  if (generation === 'v1' && !keys.some(({ kind }) => kind === 'token')) {
-    const message = `v1 is switched off, because there is no token: ${credential.advice}`;
-    throw new RequestError(404, 'not_found', message);
-  }
-  const value = headers[CREDENTIAL_HEADERS[generation]];
-  const header = typeof value === 'string' ? value : '';
-  return requireKey(credential, generation === 'v1' ? withoutScheme(header) : header, keys);
+  const isV1 = generation === 'v1';
+  const kind = isV1 ? 'token' : 'personal';
+  const header = CREDENTIAL_HEADERS[generation];
+  const advice =
+    `send it in the header ${header}; here \`workbook-mirror keys create --kind ${kind}\` makes one; ` +
+    `elsewhere it is made in the application settings under ${CREDENTIAL_PLACES[generation]}`;
+  if (isV1 && !keys.some((key) => key.kind === kind))
+    throw new RequestError(404, 'not_found', `v1 is switched off, because there is no token: ${advice}`);
+  const sent = headers[header]?.toString() ?? '';
+  const challenge = `${header} realm="${generation}"`;
+  return requireKey({ kind, advice, challenge }, isV1 ? withoutScheme(sent) : sent, keys);
 }
 
 /** Finds the key that was sent. @throws RequestError 401 when it is missing or wrong, 403 for a group key */
 export function requireKey(
-  { kind, name, advice, challenge }: Credential,
+  { kind, advice, challenge }: Credential,
   sent: string,
   keys: readonly KnownKey[],
 ): KnownKey {
@@ -81,7 +69,7 @@ export function requireKey(
   // Never repeat the sent text. Revoked keys keep their prefix.
   const problem =
     other === undefined || other === kind
-      ? `${name} is ${sent === '' ? 'missing' : 'not valid'}`
+      ? `the key is ${sent === '' ? 'missing' : 'not valid'}`
       : `this is ${KIND_NAMES[other]}; use ${KIND_NAMES[kind]}`;
   throw new RequestError(401, 'unauthorized', `${problem}: ${advice}`, headers);
 }

@@ -1,7 +1,5 @@
 import type { ByteRange, Bytes } from './library.ts';
 
-/** Range requests (RFC 9110, section 14). */
-
 /**
  * Decides which part of a file a request wants; `unsatisfiable` if it lies outside the file. A request for several ranges, and one for a range
  * of a file that has changed since, get the whole file: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
@@ -15,17 +13,13 @@ export function chooseRange(
   sizeBytes: number,
 ): ByteRange | 'whole' | 'unsatisfiable' {
   if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return 'whole';
-  const [, first = '', last = ''] = /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(range.trim()) ?? [];
-  if (first === '' && last === '') return 'whole';
-  if (first === '') {
-    const wanted = Math.min(Number(last), sizeBytes);
-    if (wanted === 0) return 'unsatisfiable';
-    return { first: sizeBytes - wanted, last: sizeBytes - 1 };
-  }
-  if (last !== '' && Number(last) < Number(first)) return 'whole';
-  if (Number(first) >= sizeBytes) return 'unsatisfiable';
-  const end = last === '' ? sizeBytes - 1 : Math.min(Number(last), sizeBytes - 1);
-  return { first: Number(first), last: end };
+  const [, suffix] = /^bytes=-(\d{1,15})$/i.exec(range.trim()) ?? [];
+  const [, first, last = ''] = /^bytes=(\d{1,15})-(\d{0,15})$/i.exec(range.trim()) ?? [];
+  const from = suffix === undefined ? Number(first) : Math.max(0, sizeBytes - Number(suffix));
+  const to = last === '' ? Infinity : Number(last);
+  // Neither form, or the end is before the beginning.
+  if (Number.isNaN(from) || to < from) return 'whole';
+  return from >= sizeBytes ? 'unsatisfiable' : { first: from, last: Math.min(to, sizeBytes - 1) };
 }
 
 /** Gives a part of bytes that can only be read from the start. @throws Error if they end before the part does */

@@ -8,16 +8,10 @@ import type { ExternalRepository } from './library.ts';
 import { jsonReply, presentRepository } from './replies.ts';
 import { BASE_PATH, type ServiceRequest } from './request.ts';
 
-/** A repository to create (service specification, section 4.1): the name of a drag-and-drop repository, or an external one. */
-export type Creation = string | ExternalRepository;
-
 /** An address, a name and two credentials are far shorter. */
 const LIMIT_BYTES = 64 * 1024;
 
-const text = z
-  .string('must be a string')
-  .nullish()
-  .transform((value) => value ?? null);
+const text = z.string('must be a string').nullish();
 const BODY = z.object(
   { name: text, url: text, username: text, password: text },
   'the body of this request must be a JSON object with name, or with url',
@@ -25,25 +19,19 @@ const BODY = z.object(
 
 /**
  * Reads the body of a request that creates a repository. Unknown fields are ignored.
+ * @returns the name of a drag-and-drop repository, or an external one (service specification, section 4.1)
  * @throws RequestError 400 for anything but one of the two shapes, naming the field; no value is repeated
  */
-export function readCreation(body: unknown): Creation {
+export function readCreation(body: unknown): string | ExternalRepository {
   const { data, error } = BODY.safeParse(body);
   if (data === undefined)
     throw invalid(error.issues.map(({ path, message }) => [...path, message].join(': '))[0] ?? '');
-  const { name, url, username, password } = data;
-  if (name === null && url === null) {
-    throw invalid(
-      'name: or url is required: a name for a drag-and-drop repository, a url for a Git repository',
-    );
-  }
-  if (name !== null && url !== null) {
-    throw invalid('name: and url exclude each other: a Git repository is named by its address');
-  }
+  const { name = null, url = null, username = null, password = null } = data;
+  if ((name === null) === (url === null))
+    throw invalid('name: or url is required, not both: a name creates a drag-and-drop repository');
   if (url !== null) return { url, username, password };
-  if ((username ?? '') !== '' || (password ?? '') !== '') {
+  if ((username ?? '') !== '' || (password ?? '') !== '')
     throw invalid('username: and password belong to a Git repository, which is named by url');
-  }
   return name ?? '';
 }
 
@@ -57,9 +45,8 @@ export async function answerCreate(
   { body }: Pick<ServiceRequest, 'body'>,
 ): Promise<Reply> {
   const creation = readCreation(await readJson(body, LIMIT_BYTES));
-  const repository = await (typeof creation === 'string'
-    ? changes.create(creation)
-    : changes.connect(creation));
+  const isNamed = typeof creation === 'string';
+  const repository = await (isNamed ? changes.create(creation) : changes.connect(creation));
   return jsonReply(201, presentRepository(repository), {
     location: BASE_PATH + contentsPath(repository.id),
   });

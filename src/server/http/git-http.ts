@@ -16,7 +16,6 @@ export function basicPassword(header: string | undefined): string {
 /** The credential of a git client: a personal key, as the password of HTTP Basic. */
 export const GIT_CREDENTIAL: Credential = {
   kind: 'personal',
-  name: 'the personal API key',
   advice: 'give it as the password; the user name can be any',
   challenge: 'Basic realm="workbook service", charset="UTF-8"',
 };

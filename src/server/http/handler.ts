@@ -48,7 +48,7 @@ const GIT: Route = {
   path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
   methods: [...READ, 'POST'],
   authorise: ({ authorization }, keys) => requireKey(GIT_CREDENTIAL, basicPassword(authorization), keys),
-  answer: (sources, request) => answerGit(sources.library, madeHere(sources), request),
+  answer: (sources, request) => answerGit(sources.library, changesOf(sources), request),
 };
 
 /** The API (service specification, section 4, and `/repositories` as newer installations answer it), and what lies beside it. */
@@ -90,7 +90,7 @@ const ROUTES: readonly Route[] = [
     answer: (sources, request) => {
       const template = Buffer.from(pageFile(sources.page, 'index.html').bytes).toString('utf8');
       if (request.method !== 'POST') return formReply(template);
-      return answerUpload(template, sources.library, madeHere(sources), request);
+      return answerUpload(template, sources.library, changesOf(sources), request);
     },
   },
   {
@@ -162,8 +162,9 @@ async function replyTo(sources: Sources, message: IncomingMessage, signal: Abort
     const allow = route.methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
-  // A replica lacks these paths, with or without a key.
-  if (route === GIT) madeHere(sources);
+  // A replica lacks this path, with or without a key.
+  if (route === GIT && (sources.changes ?? null) === null)
+    throw new RequestError(404, 'not_found', 'a replica has no Git');
   try {
     const keys = await sources.keys();
     // Check the key before slower work on the request.
@@ -180,12 +181,6 @@ async function replyTo(sources: Sources, message: IncomingMessage, signal: Abort
 function changesOf({ changes = null }: Sources): Changes {
   if (changes !== null) return changes;
   throw new RequestError(403, 'read_only', 'this service is a read-only replica');
-}
-
-/** @throws RequestError 404 for paths that exist only to make changes */
-function madeHere({ changes = null }: Sources): Changes {
-  if (changes !== null) return changes;
-  throw new RequestError(404, 'not_found', 'a replica has neither Git nor the form for uploads');
 }
 
 async function answerRepositories(library: Library): Promise<Reply> {

@@ -77,7 +77,8 @@ export interface Workbooks {
 
 /** The source of everything that can be read. */
 export interface Library {
-  readonly repositories: () => Promise<readonly Repository[]>;
+  /** @param age `recent` for a caller that asks again if a repository is missing in a list of a moment ago */
+  readonly repositories: (age?: 'recent') => Promise<readonly Repository[]>;
   /**
    * Finds the content at a path.
    * @param branch null for the default branch
@@ -92,11 +93,6 @@ export interface Library {
     signal?: AbortSignal,
   ) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
-  /**
-   * The repositories as known a moment ago. A caller that misses one in it calls `repositories`. Omitted if that is
-   * cheap.
-   */
-  readonly knownRepositories?: () => Promise<readonly Repository[]>;
   /**
    * Verification time of the data verified longest ago, in milliseconds since the epoch; null
    * if there is no data; the service itself omits it.

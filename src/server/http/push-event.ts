@@ -1,6 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 
+import { z } from 'zod';
+
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf, invalid, readBody, RequestError, textOfBody } from '../../lib/http/request.ts';
 import { withoutScheme } from './auth.ts';
@@ -107,35 +109,33 @@ function payloadOf(text: string): unknown {
   }
 }
 
-/** The fields in which GitHub, GitLab, Gitea and Forgejo send the address of a repository. */
-const ADDRESS_FIELDS = [
-  'url',
-  'clone_url',
-  'html_url',
-  'git_http_url',
-  'http_url',
-  'web_url',
-  'homepage',
-] as const;
+const text = z.string().catch('');
 
-/**
- * Gives the possible names of the repository: `repository` or `url` of `{"repository": "<id or name>"}` and `{"url": "<address>"}`, or the
- * addresses in the objects `repository` and `project` of a push event.
- * @throws RequestError 400 if there is none
- */
+/** The fields in which GitHub, GitLab, Gitea and Forgejo send the address of a repository. */
+const ADDRESSES = z
+  .object({
+    url: text,
+    clone_url: text,
+    html_url: text,
+    git_http_url: text,
+    http_url: text,
+    web_url: text,
+    homepage: text,
+  })
+  .transform((fields) => Object.values(fields))
+  .catch([]);
+
+/** A push event, `{"repository": "<id or name>"}`, or `{"url": "<address>"}`. */
+const PAYLOAD = z
+  .object({ url: text, repository: z.union([z.string(), ADDRESSES]), project: ADDRESSES })
+  .transform(({ url, repository, project }) =>
+    [url, repository, project].flat().filter((each) => each !== ''),
+  );
+
+/** Gives the possible names and addresses of the repository. @throws RequestError 400 if there is none */
 function referencesIn(payload: unknown): readonly string[] {
-  const field = (value: unknown, name: string): unknown =>
-    typeof value === 'object' && value !== null && Object.hasOwn(value, name)
-      ? Reflect.get(value, name)
-      : null;
-  const repository = field(payload, 'repository');
-  const objects = [repository, field(payload, 'project')];
-  const found = [
-    field(payload, 'url'),
-    repository,
-    ...objects.flatMap((object) => ADDRESS_FIELDS.map((name) => field(object, name))),
-  ].filter((each): each is string => typeof each === 'string' && each !== '');
-  if (found.length > 0) return found;
+  const references = PAYLOAD.safeParse(payload).data ?? [];
+  if (references.length > 0) return references;
   throw invalid(
     'the webhook names no repository: send a push event of GitHub, GitLab or Gitea, {"url": "<address>"}, or ' +
       '{"repository": "<id or full name>"}',

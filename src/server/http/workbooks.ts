@@ -6,14 +6,11 @@ import { invalid } from '../../lib/http/request.ts';
 import type { Library, ProcessingStatus, WorkbookRow } from './library.ts';
 import { jsonReply } from './replies.ts';
 
-/** A whole number from 1, of at most nine digits. */
-function wholeNumber(largest = Infinity) {
-  const message = `is a whole number from 1${largest === Infinity ? '' : ` of at most ${largest}`}`;
+function wholeNumber(largest: number) {
+  const message = `is a whole number from 1 to ${largest}`;
   const digits = z.string().regex(/^\d{1,9}$/, message);
   return digits.transform(Number).pipe(z.number().min(1, message).max(largest, message));
 }
-
-const LARGEST_PAGE_SIZE = 1000;
 
 /** The query of the list (section 4.2). The specification shows neither `page` nor `page_size`; these are ours. */
 const QUERY = z.object({
@@ -21,9 +18,9 @@ const QUERY = z.object({
   /** A part of the name, as in older services. */
   q: z.string().default(''),
   /** 1 for the first one. */
-  page: wholeNumber().default(1),
+  page: wholeNumber(999_999_999).default(1),
   /** Rows on a page. */
-  page_size: wholeNumber(LARGEST_PAGE_SIZE).optional(),
+  page_size: wholeNumber(1000).optional(),
 });
 
 /**
@@ -35,11 +32,10 @@ export function readQuery(query: URLSearchParams, defaultPageSize: number) {
   // The first value of a name counts.
   const { data, error } = QUERY.safeParse(Object.fromEntries([...query].reverse()));
   if (data !== undefined) return { ...data, page_size: data.page_size ?? defaultPageSize };
-  const [{ path: [name], message } = { path: [], message: '' }] = error.issues;
-  throw invalid(`${String(name)} ${message}, not ${JSON.stringify(query.get(String(name)))}`);
+  const [issue] = error.issues;
+  const name = String(issue?.path[0]);
+  throw invalid(`${name} ${issue?.message}, not ${JSON.stringify(query.get(name))}`);
 }
-
-type Query = ReturnType<typeof readQuery>;
 
 /**
  * Cuts one page out of all rows (service specification, section 2.5). A page after the last one is empty: the list may have shrunk since the client
@@ -48,7 +44,7 @@ type Query = ReturnType<typeof readQuery>;
  */
 export function cutPage<T>(
   rows: readonly T[],
-  { page, page_size: pageSize }: Pick<Query, 'page' | 'page_size'>,
+  { page, page_size: pageSize }: Pick<ReturnType<typeof readQuery>, 'page' | 'page_size'>,
   address: URL,
 ) {
   const pages = Math.max(1, Math.ceil(rows.length / pageSize));
@@ -63,11 +59,6 @@ export function cutPage<T>(
     previous: page > 1 ? neighbour(Math.min(page - 1, pages)) : null,
     results: rows.slice((page - 1) * pageSize, page * pageSize),
   };
-}
-
-/** Text normalized for search: upper and lower case, and all Unicode forms of a letter, are equal. */
-function folded(text: string): string {
-  return text.normalize('NFC').toLowerCase();
 }
 
 /** A row as v1 gives it (service specification, sections 2.2 to 2.4; `file` as its appendix has it). */
@@ -108,12 +99,14 @@ export async function answerWorkbooks(
 ): Promise<Reply> {
   const query = readQuery(address.searchParams, defaultPageSize);
   const { rows, statusOf } = await library.workbooks();
-  const { status, q } = query;
-  const wanted = folded(q);
+  const { status } = query;
+  // Upper and lower case, and all Unicode forms of a letter, are equal.
+  const folded = (text: string): string => text.normalize('NFC').toLowerCase();
+  const wanted = folded(query.q);
   const selected = rows.filter(
     (row) =>
       (status === undefined || statusOf(row)[status] > 0) &&
-      (q === '' || folded(`/${row.path}`).includes(wanted)),
+      (wanted === '' || folded(`/${row.path}`).includes(wanted)),
   );
   const { results, ...envelope } = cutPage(selected, query, address);
   return jsonReply(200, { ...envelope, results: results.map((row) => present(row, statusOf(row))) });

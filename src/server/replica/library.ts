@@ -64,12 +64,11 @@ export class ReplicaLibrary implements Required<Library> {
     this.#records = shareWork(records, RECORDS_MS);
   }
 
-  async repositories(): Promise<readonly Repository[]> {
-    return shownIn(complete(await this.#unlessGone(this.#reader.fresh)));
-  }
-
-  async knownRepositories(): Promise<readonly Repository[]> {
-    return shownIn(await this.#unlessGone(this.#reader.recent));
+  async repositories(age?: 'recent'): Promise<readonly Repository[]> {
+    const { fresh, recent } = this.#reader;
+    const { byId } =
+      age === 'recent' ? await this.#unlessGone(recent) : complete(await this.#unlessGone(fresh));
+    return [...byId.values()].map(({ shown }) => shown);
   }
 
   async workbooks(): ReturnType<Library['workbooks']> {
@@ -167,10 +166,6 @@ export class ReplicaLibrary implements Required<Library> {
 interface Wanted {
   readonly repository: Repository;
   readonly branch: string | null;
-}
-
-function shownIn({ byId }: Scan): readonly Repository[] {
-  return [...byId.values()].map(({ shown }) => shown);
 }
 
 /** An incomplete list would make a mirror of this replica delete the missing targets. @throws RequestError 503 */

@@ -21,7 +21,6 @@ const FILES_LIMIT = 500;
 
 const CREDENTIAL: Credential = {
   kind: 'personal',
-  name: 'the personal API key',
   advice: '`workbook-mirror keys create --kind personal` makes one',
 };
 

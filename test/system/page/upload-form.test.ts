@@ -64,7 +64,7 @@ describe.skipIf(missing !== undefined)(
         const files = ['notes.xlsx', 'big.bin'].map((name) => join(service.folder, name));
         await page.getByLabel('Files').setInputFiles(files);
         await page.getByRole('button', { name: 'Upload' }).click();
-        await page.locator('#result.failed', { hasText: 'the personal API key is not valid' }).waitFor();
+        await page.locator('#result.failed', { hasText: 'the key is not valid' }).waitFor();
         expect(await page.getByLabel('Folder').inputValue()).toBe('q1');
         expect(await page.getByLabel('Message').inputValue()).toBe('Two <files>');
         await page.getByLabel('Personal API key').fill(KEY);

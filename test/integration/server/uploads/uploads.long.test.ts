@@ -104,7 +104,7 @@ describe('an upload', () => {
     await git(service.folder, 'init', '--quiet', '--bare', source);
     await service.registry.connectSample('https://git.example.com/a/b.git', source);
     const tries: [Given, number, string][] = [
-      [{ key: '' }, 401, 'the personal API key is missing'],
+      [{ key: '' }, 401, 'the key is missing'],
       [{ key: 'token-of-anna' }, 401, 'use a personal API key'],
       [{ key: GROUP_KEY }, 403, 'a group key is for incoming webhooks only'],
       [{ repository: '<i>' }, 404, 'there is no repository <i>; these accept files: Plans'],
@@ -184,7 +184,7 @@ describe('an upload', () => {
   it('that is refused is read to its end, for senders that read no answer before', async () => {
     expect(await upload({ a: Buffer.alloc(9_000_000) }, { key: 'other' })).toEqual([
       401,
-      expect.stringContaining('the personal API key is not valid'),
+      expect.stringContaining('the key is not valid'),
     ]);
     const sending = connect(Number(new URL(service.origin).port), '127.0.0.1');
     onTestFinished(() => void sending.destroy());
