@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 
 import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -120,7 +121,8 @@ export class ReplicaLibrary implements Required<Library> {
       } catch (error) {
         if (!(error instanceof TreeChangedError)) throw error;
         if (pauseMs > LAST_PAUSE_MS) {
-          this.#report(target?.path ?? wanted.repository.full_name, error);
+          const name = target?.path ?? wanted.repository.full_name;
+          this.#onTrouble({ target: name, path: error.path, what: error.message });
           throw busy('the mirrored contents differ from their manifest at the moment');
         }
       }
@@ -130,16 +132,12 @@ export class ReplicaLibrary implements Required<Library> {
     }
   }
 
-  #report(target: string, { path, message: what }: TreeChangedError): void {
-    this.#onTrouble({ target, path, what });
-  }
-
   /** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
   async #read(seen: MirroredTarget | null, path: string, signal: AbortSignal | undefined): Promise<Content> {
-    const target = seen && (await this.#reader.read(seen.path));
-    if (seen === null || target === null || !isSame(target.manifest, seen.manifest))
-      throw new TreeChangedError('', 'its manifest has moved or is missing');
-    const { manifest } = target;
+    if (seen === null) throw new TreeChangedError('', 'its manifest is missing');
+    const { manifest } = await this.#reader.read(seen.path);
+    if (!isDeepStrictEqual(subjectOf(manifest), subjectOf(seen.manifest)))
+      throw new TreeChangedError('', 'its manifest has moved');
     const root = await unlessAbsent(realpath(this.#directory));
     if (root === null) throw new TreeChangedError('', 'its folder is missing');
     const tree = publishedTree(layoutOf(root), seen.path);
@@ -157,7 +155,7 @@ export class ReplicaLibrary implements Required<Library> {
       yield* bytes;
     } catch (error) {
       if (!(error instanceof TreeChangedError)) throw error;
-      this.#report(target, error);
+      this.#onTrouble({ target, path: error.path, what: error.message });
       throw busy('the contents changed while they were read');
     }
   }
@@ -192,10 +190,8 @@ function oldestOf(
   targets: readonly MirroredTarget[],
   records: ReadonlyMap<string, TargetRecord>,
 ): number | null {
-  const [oldest = null] = targets
-    .map(({ manifest }) => verifiedAtMs(manifest, records))
-    .sort((a, b) => a - b);
-  return oldest;
+  const timesMs = targets.map(({ manifest }) => verifiedAtMs(manifest, records));
+  return timesMs.length === 0 ? null : timesMs.reduce((one, other) => Math.min(one, other));
 }
 
 function targetIn(scan: Scan, { repository, branch }: Wanted): MirroredTarget | null {
@@ -221,11 +217,7 @@ function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
   throw new RequestError(404, 'branch_not_found', message);
 }
 
-/** Whether two manifests are of the same branch of a repository under the same name. */
-function isSame(one: Manifest, other: Manifest): boolean {
-  return (
-    one.repository.id === other.repository.id &&
-    one.repository.fullName === other.repository.fullName &&
-    one.branch === other.branch
-  );
+/** The branch of a repository under a name, whose tree a manifest describes. */
+function subjectOf({ repository: { id, fullName }, branch }: Manifest): readonly string[] {
+  return [id, fullName, branch];
 }

@@ -70,18 +70,15 @@ export class MirrorReader {
    */
   async read(path: string): Promise<StampedTarget> {
     const known = this.#known.get(path);
-    const target = await onDisk('reading a manifest', () =>
-      unlessAbsent(
-        withOpen(manifestPath(this.#layout, path), READ_FLAGS, async (handle) => {
-          const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
-          const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-          if (stamp === known?.stamp) return known;
-          // A manifest is replaced, never changed in place: one handle reads one state.
-          const { manifest } = parseManifest(await handle.readFile());
-          return manifest && { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
-        }),
-      ),
-    );
+    const reading = withOpen(manifestPath(this.#layout, path), READ_FLAGS, async (handle) => {
+      const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
+      const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
+      if (stamp === known?.stamp) return known;
+      // A manifest is replaced, never changed in place: one handle reads one state.
+      const { manifest } = parseManifest(await handle.readFile());
+      return manifest && { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
+    });
+    const target = await onDisk('reading a manifest', () => unlessAbsent(reading));
     if (target === null) throw new TreeChangedError('', 'its manifest is missing or cannot be understood');
     this.#known.set(path, target);
     return target;
@@ -93,23 +90,19 @@ export class MirrorReader {
    */
   async #scan(): Promise<Scan> {
     for (let looks = 1; ; looks += 1) {
-      const targets = await this.#list();
+      const paths = await this.#list();
       const found = new Map<string, StampedTarget>();
-      await forEachConcurrently(targets, READS, async (path) => {
+      await forEachConcurrently(paths, READS, async (path) => {
         const target = await this.read(path).catch(() => null);
         if (target !== null) found.set(path, target);
       });
-      const unclaimed = await this.#findUnclaimed(targets);
-      const isSteady = isDeepStrictEqual(targets, await this.#list());
+      const unclaimed = await this.#findUnclaimed(paths);
+      const isSteady = isDeepStrictEqual(paths, await this.#list());
       if (isSteady && (unclaimed.length === 0 || looks === MOST_LOOKS)) {
         this.#known = found;
-        const unread = targets.filter((path) => !found.has(path));
-        this.#last = scanOf(
-          targets.flatMap((path) => found.get(path) ?? []),
-          [...unread, ...unclaimed],
-          this.#last,
-        );
-        return this.#last;
+        const targets = paths.flatMap((path) => found.get(path) ?? []);
+        const unread = paths.filter((path) => !found.has(path));
+        return (this.#last = scanOf(targets, [...unread, ...unclaimed], this.#last));
       }
       if (looks === MOST_LOOKS) throw busy('the mirror changes faster than it can be listed');
       await sleep(PAUSE_MS);
@@ -133,21 +126,18 @@ export class MirrorReader {
       const trees = new Set(targets);
       const leading = foldersWith(targets);
       const unclaimed = new Set<string>();
-      /** @param top the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
-      const walk = async (folder: string, top: string | null): Promise<void> => {
+      /** @param above the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
+      const walk = async (folder: string, above: string | null): Promise<void> => {
         const listing = readdir(join(this.#layout.mirror, folder), { withFileTypes: true });
         for (const entry of (await unlessAbsent(listing)) ?? []) {
           const path = join(folder, entry.name);
-          if (entry.isDirectory() && !trees.has(path)) {
-            const under = top ?? (leading.has(path) ? null : path);
-            await walk(path, under).catch((error: unknown) => {
-              if (under === null) throw error;
-              // A folder that cannot be read may hold a tree.
-              unclaimed.add(under);
-            });
-          } else if (entry.isSymbolicLink() && !trees.has(path) && treeAt(this.#layout, path).name !== null)
-            unclaimed.add(top ?? path);
-          else if (top !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
+          const top = above ?? path;
+          if (trees.has(path)) continue;
+          if (entry.isDirectory() && leading.has(path)) await walk(path, null);
+          // A folder that cannot be read may hold a tree.
+          else if (entry.isDirectory()) await walk(path, top).catch(() => unclaimed.add(top));
+          else if (entry.isSymbolicLink() && treeAt(this.#layout, path).name !== null) unclaimed.add(top);
+          else if (above !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
             unclaimed.add(top);
         }
       };

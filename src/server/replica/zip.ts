@@ -7,8 +7,8 @@ import type { ByteRange, Bytes } from '../http/library.ts';
  * first byte, and a part can be made without the bytes before it. All numbers in the records are little-endian.
  */
 
-/** A file of an archive. */
-interface ZipFile {
+/** A file for an archive. */
+export interface ZipSource {
   /** With slashes, relative. */
   readonly name: string;
   /** Permission bits. */
@@ -16,10 +16,6 @@ interface ZipFile {
   /** Milliseconds since the epoch. */
   readonly mtimeMs: number;
   readonly sizeBytes: number;
-}
-
-/** A file for an archive. */
-export interface ZipSource extends ZipFile {
   /** If omitted, it is computed, and the content is read twice. */
   readonly crc32?: number;
   /** Reads a part of the content. */
@@ -27,7 +23,7 @@ export interface ZipSource extends ZipFile {
 }
 
 /** An entry, as the records describe it. */
-interface Entry extends ZipFile {
+interface Entry extends ZipSource {
   readonly crc32: number;
   /** Position of its local header, in bytes. */
   readonly offset: number;
@@ -37,7 +33,7 @@ interface Entry extends ZipFile {
 const GATHERED_BYTES = 64 * 1024;
 
 /** The length of an archive in bytes. */
-export function zipBytes(files: readonly ZipFile[]): number {
+export function zipBytes(files: readonly ZipSource[]): number {
   let offset = 0;
   let directoryBytes = 0;
   for (const file of files) {
