@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 
 import type { Settings } from '../../config/schema.ts';
 import { type DirectoryLock, LockedError, lockDirectory } from '../../lib/disk/lock.ts';
-import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { causeOf, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 
@@ -22,15 +22,6 @@ export function requiredServeDirectory({ directory }: Settings['serve']): string
 /** Entries that only the directory of a mirror has. */
 const SIGNS_OF_MIRROR: ReadonlySet<string> = new Set(['manifests', '.workbook-mirror']);
 
-/** Why a directory cannot be made or written to (mkdir(2), access(2)). */
-const REASONS: ReadonlyMap<string | undefined, string> = new Map([
-  ['EACCES', 'this user may not write there'],
-  ['EPERM', 'this user may not write there'],
-  ['EROFS', 'the file system is read-only'],
-  ['ENOTDIR', 'a file is in the place of a folder'],
-  ['EEXIST', 'a file is in the place of a folder'],
-]);
-
 /**
  * Makes the directory of a service, for its own user only, unless it exists.
  * @returns whether it was made
@@ -39,13 +30,7 @@ const REASONS: ReadonlyMap<string | undefined, string> = new Map([
 export async function prepareServeDirectory(directory: string): Promise<boolean> {
   try {
     await mkdir(dirname(directory), { recursive: true });
-    const isNew = await mkdir(directory, { mode: 0o700 }).then(
-      () => true,
-      async (error: unknown) => {
-        if (!(await isFolder(directory))) throw error;
-        return false;
-      },
-    );
+    const made = await mkdir(directory, { recursive: true, mode: 0o700 });
     const sign = (await readdir(directory)).find((name) => SIGNS_OF_MIRROR.has(name));
     if (sign !== undefined)
       throw unusable(
@@ -53,10 +38,11 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
         'Give the service a directory of its own. To answer from that mirror, use serve --from-mirror --directory.',
       );
     await access(directory, constants.W_OK | constants.X_OK);
-    return isNew;
+    return made !== undefined;
   } catch (error) {
     if (error instanceof MirrorError) throw error;
-    const why = REASONS.get(systemCode(error)) ?? (error instanceof Error ? error.message : String(error));
+    const isFile = ['EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '');
+    const why = isFile ? 'a file is in the place of a folder' : (causeOf(error)?.what ?? String(error));
     const hint = 'Name a folder that this user may write to.';
     throw unusable(`serve.directory: ${directory} cannot be used: ${why}.`, hint, error);
   }
@@ -97,11 +83,10 @@ export async function refuseMissingServeDirectory(directory: string): Promise<vo
 
 /** Refuses a directory that is not a mirror. @throws MirrorError `directory.unusable` */
 export async function refuseNoMirror(directory: string): Promise<void> {
-  const has = async (folder: string): Promise<boolean> =>
-    (await unlessMissing(stat(join(folder, 'manifests')))) !== null;
-  if (await has(directory)) return;
+  if (await isFolder(join(directory, 'manifests'))) return;
   const above = dirname(directory);
-  const isBelow = ['mirror', 'manifests'].includes(basename(directory)) && (await has(above));
+  const isBelow =
+    ['mirror', 'manifests'].includes(basename(directory)) && (await isFolder(join(above, 'manifests')));
   throw unusable(
     `directory: ${directory} is not a mirror: it holds no manifests/.`,
     isBelow ? `Give the folder above it: ${above}` : 'Name the folder that holds a mirror.',
