@@ -2,7 +2,7 @@ import type { CommitPlan, FileChange } from '../../src/server/demo/commits.ts';
 
 /** A change that writes a file. */
 export function write(path: string, content: string | Uint8Array, executable = false): FileChange {
-  return { kind: 'write', path, content, executable };
+  return { path, content, executable };
 }
 
 /** A commit; without a parent if `more` names none. */

@@ -8,14 +8,12 @@ export interface Person {
 }
 
 /** One change of a commit. */
-export type FileChange =
-  | {
-      readonly kind: 'write';
-      readonly path: string;
-      readonly content: Uint8Array | string;
-      readonly executable?: boolean;
-    }
-  | { readonly kind: 'remove'; readonly path: string };
+export interface FileChange {
+  readonly path: string;
+  /** Null removes the file. */
+  readonly content: Uint8Array | string | null;
+  readonly executable?: boolean;
+}
 
 /** A commit to make. */
 export interface CommitPlan {
@@ -37,24 +35,24 @@ function writeData(content: Uint8Array | string): Buffer {
 }
 
 /** Paths are quoted as in JSON: git-fast-import(1) reads the quotes of C, which for names of samples are the same. */
-function writeChange(change: FileChange): Buffer {
-  if (change.kind === 'remove') return Buffer.from(`D ${JSON.stringify(change.path)}\n`);
-  const mode = change.executable === true ? '100755' : '100644';
-  const head = Buffer.from(`M ${mode} inline ${JSON.stringify(change.path)}\n`);
-  return Buffer.concat([head, writeData(change.content)]);
+function writeChange({ path, content, executable = false }: FileChange): Buffer {
+  if (content === null) return Buffer.from(`D ${JSON.stringify(path)}\n`);
+  const head = `M ${executable ? '100755' : '100644'} inline ${JSON.stringify(path)}\n`;
+  return Buffer.concat([Buffer.from(head), writeData(content)]);
 }
 
 function writeCommit(plan: CommitPlan, mark: number): Buffer {
   const { author, at } = plan;
   const who = `${author.name} <${author.email}> ${Math.floor(at.getTime() / 1000)} +0000`;
   const head = `commit refs/heads/${plan.branch}\nmark :${mark}\nauthor ${who}\ncommitter ${who}\n`;
-  const from = plan.from === undefined ? '' : `from ${plan.from}\n`;
+  const from = Buffer.from(plan.from === undefined ? '' : `from ${plan.from}\n`);
+  const end = Buffer.from(`\nget-mark :${mark}\n`);
   return Buffer.concat([
     Buffer.from(head),
     writeData(plan.message),
-    Buffer.from(from),
+    from,
     ...plan.changes.map(writeChange),
-    Buffer.from(`\nget-mark :${mark}\n`),
+    end,
   ]);
 }
 
@@ -74,10 +72,8 @@ export async function makeCommits(
   gitDirectory: string,
   plans: readonly CommitPlan[],
 ): Promise<string[]> {
-  const output = await git.text(gitDirectory, ['fast-import', '--quiet', '--done'], {
-    input: writeImport(plans),
-  });
-  const ids = output.split('\n');
+  const input = writeImport(plans);
+  const ids = (await git.text(gitDirectory, ['fast-import', '--quiet', '--done'], { input })).split('\n');
   if (ids.length !== plans.length)
     throw new MirrorError('service.failed', 'git did not name every new commit');
   return ids;

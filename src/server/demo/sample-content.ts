@@ -26,11 +26,11 @@ function daysAgo(days: number): Date {
 
 async function workbook(path: string, days: number): Promise<FileChange> {
   const content = await makeWorkbook({ seed: path.length * 1000 + days, asOf: daysAgo(days) });
-  return { kind: 'write', path, content };
+  return { path, content };
 }
 
 function text(path: string, content: string, executable = false): FileChange {
-  return { kind: 'write', path, content, executable };
+  return { path, content, executable };
 }
 
 /** A commit on a branch, with its day counted back from now. @param from the branch that a new branch begins with */

@@ -3,7 +3,7 @@ import { Git } from '../git/git.ts';
 import { listFiles } from '../git/objects.ts';
 import { readHeads } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
-import { type FileChange, makeCommits } from './commits.ts';
+import { makeCommits } from './commits.ts';
 import { PEOPLE } from './sample-content.ts';
 import { makeWorkbook } from './workbook-files.ts';
 
@@ -60,6 +60,7 @@ const SUMMARIES = { modify: 'changed', add: 'added', delete: 'deleted' } as cons
  */
 export function createWriter(registry: Registry): () => Promise<Edit> {
   const git = new Git();
+  const people = Object.values(PEOPLE);
   let edits = 0;
   return async () => {
     const turn = edits;
@@ -68,24 +69,21 @@ export function createWriter(registry: Registry): () => Promise<Edit> {
     const place = places[turn % places.length];
     if (place === undefined)
       throw new MirrorError('usage.invalid', 'there is no repository with a branch to edit');
-    const { repositoryId, repository, branch, head, gitDirectory } = place;
+    const { id, full_name: repository, gitDirectory, branch, head } = place;
     // Neighbouring branches start with different kinds, so that a short demo shows all of them.
     const round = Math.floor(turn / places.length) + (turn % places.length);
     const tree = await listFiles(git, gitDirectory, head);
     const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
     const { kind, path } = planEdit(EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify', turn, workbooks);
     const at = new Date();
-    const change: FileChange =
-      kind === 'delete'
-        ? { kind: 'remove', path }
-        : { kind: 'write', path, content: await makeWorkbook({ seed: at.getTime(), asOf: at }) };
+    const content = kind === 'delete' ? null : await makeWorkbook({ seed: at.getTime(), asOf: at });
     const summary = `${SUMMARIES[kind]} ${path}`;
-    const people = Object.values(PEOPLE);
     const author = people[turn % people.length] ?? PEOPLE.anna;
-    const commit = { branch, from: head, author, at, message: `${summary}\n`, changes: [change] };
+    const changes = [{ path, content }];
+    const commit = { branch, from: head, author, at, message: `${summary}\n`, changes };
     const [commitId = ''] = await makeCommits(git, gitDirectory, [commit]);
     const committedAt = new Date();
-    await registry.fetches.fetch(repositoryId);
+    await registry.fetches.fetch(id);
     return { repository, branch, summary, path, commitId, committedAt };
   };
 }
@@ -95,13 +93,7 @@ async function branchesOf(git: Git, registry: Registry) {
   const places = registry.list().map(async ({ id, full_name, source }) => {
     const gitDirectory = source ?? registry.gitDirectory(id);
     const heads = await readHeads(git, gitDirectory);
-    return [...heads].map(([branch, head]) => ({
-      repositoryId: id,
-      repository: full_name,
-      branch,
-      head,
-      gitDirectory,
-    }));
+    return [...heads].map(([branch, head]) => ({ id, full_name, gitDirectory, branch, head }));
   });
   return (await Promise.all(places)).flat();
 }

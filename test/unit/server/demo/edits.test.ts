@@ -24,7 +24,7 @@ describe('planned edits', () => {
 
 describe('the input of fast-import', () => {
   it('quotes paths and counts bytes', () => {
-    const changes = [{ kind: 'write', path: 'Ü "a"\n\\.txt', content: 'ä' }] as const;
+    const changes = [{ path: 'Ü "a"\n\\.txt', content: 'ä' }] as const;
     const author = { name: 'A', email: 'a@example.com' };
     const at = new Date(1_700_000_000_999);
     const text = writeImport([{ branch: 'main', author, at, message: 'm\n', changes }]).toString('utf8');
