@@ -39,8 +39,8 @@ const FIRST_RECORDS: ReadonlySet<number> = new Set([0x0009, 0x0209, 0x0409]);
 /** Streams of a compound file that make it a workbook. */
 const BINARY_STREAMS = ['Workbook', 'Book', 'WORKBOOK', 'BOOK'];
 const ENCRYPTED_STREAMS = ['EncryptedPackage'];
-/** Bytes of markup that are searched. */
-const MARKUP_BYTES = 1024 * 1024;
+/** Bytes of a text that are searched. */
+const TEXT_LIMIT_BYTES = 1024 * 1024;
 /** The beginning of XML or HTML behind a byte order mark, as {@link textOf} gives it. */
 const MARKUP = /^[\sï»¿ÿþ]*</;
 /** A table in HTML, or an XML spreadsheet of Excel 2003. */
@@ -56,7 +56,6 @@ const KIND_PARTS = {
   /** OpenDocument 1.2 part 3, section 3. */
   ods: ['meta-inf/manifest.xml', /opendocument\.spreadsheet/i],
 } as const;
-const KIND_PART_LIMIT_BYTES = 1024 * 1024;
 
 /**
  * Finds out whether a file is a workbook by its first bytes, the directory of its zip, and the part that names the package's kind.
@@ -92,7 +91,7 @@ function isTable(text: string): boolean {
 
 /** Reads text whose names are ASCII, in UTF-8 or UTF-16 of either order, with a byte order mark or without. */
 function textOf(bytes: Buffer): string {
-  return bytes.toString('latin1', 0, MARKUP_BYTES).replaceAll('\0', '');
+  return bytes.toString('latin1', 0, TEXT_LIMIT_BYTES).replaceAll('\0', '');
 }
 
 /** Parts to check before yielding to requests: a million parts, even in memory, take seconds. */
@@ -130,5 +129,5 @@ function readPart(read: ReadBytes, { headerOffset, compressedBytes, compressionM
   if (headerBytes === null) throw new Error('there is no local header');
   const packed = read(headerOffset + headerBytes, compressedBytes);
   if (compressionMethod === METHODS.stored) return textOf(packed);
-  return textOf(inflateRawSync(packed, { maxOutputLength: KIND_PART_LIMIT_BYTES }));
+  return textOf(inflateRawSync(packed, { maxOutputLength: TEXT_LIMIT_BYTES }));
 }

@@ -35,13 +35,12 @@ export function remoteOf(
 export interface References {
   /** Lines of object id, tab and full name, such as `refs/heads/main`, sorted. */
   readonly lines: readonly string[];
-  /** Full name of the default branch; null where HEAD names none. */
+  /** Full name of the default branch; null where HEAD names none that exists. */
   readonly head: string | null;
 }
 
-const BRANCH_PREFIX = 'refs/heads/';
 /** The references that the service has, and their patterns. */
-const PREFIXES = [BRANCH_PREFIX, 'refs/tags/'];
+const PREFIXES = ['refs/heads/', 'refs/tags/'];
 const PATTERNS = PREFIXES.map((prefix) => `${prefix}*`);
 const REFSPECS = PATTERNS.map((pattern) => `+${pattern}:${pattern}`);
 
@@ -50,11 +49,11 @@ const COMPARISON_LIMIT_MS = 60_000;
 
 /** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
 export function parseReferences(output: string): References {
-  const [, head = null] = /^ref: (refs\/heads\/[^\n]+)\tHEAD$/m.exec(output) ?? [];
+  const [, head = ''] = /^ref: (refs\/heads\/[^\n]+)\tHEAD$/m.exec(output) ?? [];
   // Lines that end with `^{}` name the object that a tag points to. Symbolic branches have a line of `ref: ` besides the one of their id.
   const isReference = (line: string): boolean => /^[^ \t]+\trefs\/(?:heads|tags)\/.*(?<!\^\{\})$/s.test(line);
-  const lines = output.split('\n').filter(isReference);
-  return { lines: lines.sort(), head };
+  const lines = output.split('\n').filter(isReference).sort();
+  return { lines, head: lines.some((line) => line.endsWith(`\t${head}`)) ? head : null };
 }
 
 /**
@@ -78,16 +77,7 @@ export async function askRemote(
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const args = ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES];
   const [output, branch] = await Promise.all([git.text(gitDirectory, args), readDefaultBranch(gitDirectory)]);
-  return { lines: parseReferences(output).lines, head: branch === null ? null : BRANCH_PREFIX + branch };
-}
-
-/**
- * Chooses the default branch: the other repository's, if it exists there or that repository is empty; null if its HEAD names
- * no such branch.
- */
-export function headToTake({ lines, head }: References): string | null {
-  const hasBranches = lines.some((line) => line.includes(`\t${BRANCH_PREFIX}`));
-  return head !== null && (lines.some((line) => line.endsWith(`\t${head}`)) || !hasBranches) ? head : null;
+  return parseReferences(`ref: refs/heads/${branch}\tHEAD\n${output}`);
 }
 
 /** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */
@@ -134,13 +124,12 @@ export async function pull(
 ): Promise<boolean> {
   const theirs = await askRemote(git, remote);
   const own = await ownReferences(git, gitDirectory);
-  const head = headToTake(theirs);
-  const isHeadOther = head !== null && head !== own.head;
+  const isHeadOther = theirs.head !== null && theirs.head !== own.head;
   if (own.lines.join('\n') === theirs.lines.join('\n') && !isHeadOther) return false;
   onChange();
   await checkSize(git, gitDirectory, maxBytes);
   await fetchReferences(git, remote, gitDirectory);
-  if (isHeadOther) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', head]);
+  if (isHeadOther) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', theirs.head]);
   await settleDefaultBranch(git, gitDirectory);
   await checkSize(git, gitDirectory, maxBytes);
   return true;

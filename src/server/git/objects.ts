@@ -4,15 +4,9 @@ import type { Git } from './git.ts';
 /** The modes of a regular file in Git; a link or a submodule has others, and is never a workbook. */
 export const FILE_MODE = /^100/;
 
-/** A regular file of a commit; the id of its bytes is computed from them. */
-interface TreeFile {
-  readonly path: string;
-  readonly id: string;
-}
-
-/** Lists the regular files of a commit, with whole paths in Git's order. */
-export async function listFiles(git: Git, gitDirectory: string, commitId: string): Promise<TreeFile[]> {
-  const files: TreeFile[] = [];
+/** Lists the regular files of a commit, with whole paths in Git's order, and the ids of their bytes. */
+export async function listFiles(git: Git, gitDirectory: string, commitId: string) {
+  const files: Array<{ readonly path: string; readonly id: string }> = [];
   await git.tokens(gitDirectory, ['ls-tree', '-r', '-z', '--full-tree', commitId], (token) => {
     const tab = token.indexOf('\t');
     const [mode = '', , id = ''] = token.slice(0, tab).split(' ');

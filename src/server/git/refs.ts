@@ -47,16 +47,13 @@ export async function readDefaultBranch(gitDirectory: string): Promise<string | 
   return /^ref: refs\/heads\/(.+)\n$/.exec(head)?.[1] ?? null;
 }
 
-/** Preferred names of the default branch, best first. */
-const USUAL_NAMES: readonly string[] = ['main', 'master'];
-
 /**
- * Chooses a new default branch if the present one does not exist.
+ * Chooses a new default branch if the present one does not exist: the usual one, or the first.
  * @returns null if nothing needs to change
  */
 export function chooseDefaultBranch({ defaultBranch, heads }: Branches): string | null {
-  if (heads.size === 0 || (defaultBranch !== null && heads.has(defaultBranch))) return null;
-  return USUAL_NAMES.find((name) => heads.has(name)) ?? [...heads.keys()].sort()[0] ?? null;
+  if (defaultBranch !== null && heads.has(defaultBranch)) return null;
+  return ['main', 'master', ...[...heads.keys()].sort()].find((name) => heads.has(name)) ?? null;
 }
 
 /**

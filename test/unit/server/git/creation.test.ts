@@ -6,7 +6,7 @@ import { readAddress } from '../../../../src/server/git/addresses.ts';
 import { formatCredentials, secretsOf } from '../../../../src/server/external/credentials.ts';
 import { describeComplaint } from '../../../../src/server/external/errors.ts';
 import { accessTo } from '../../../../src/server/external/reach.ts';
-import { headToTake, parseReferences } from '../../../../src/server/external/remote.ts';
+import { parseReferences } from '../../../../src/server/external/remote.ts';
 import { readCreation } from '../../../../src/server/http/create.ts';
 
 function refusal(code: string): unknown {
@@ -163,12 +163,13 @@ describe('the references of another repository', () => {
     ]);
   });
 
-  it('name a default branch if it exists, or if there are no branches', () => {
-    const main = [`${ID.one}\trefs/heads/main`];
-    expect(headToTake({ lines: main, head: 'refs/heads/main' })).toBe('refs/heads/main');
-    expect(headToTake({ lines: main, head: 'refs/heads/gone' })).toBeNull();
-    expect(headToTake({ lines: main, head: null })).toBeNull();
-    expect(headToTake({ lines: [], head: 'refs/heads/trunk' })).toBe('refs/heads/trunk');
+  it('name a default branch only if it exists', () => {
+    const headOf = (head: string): string | null =>
+      parseReferences(`ref: ${head}\tHEAD\n${ID.one}\trefs/heads/main`).head;
+    expect(headOf('refs/heads/main')).toBe('refs/heads/main');
+    expect(headOf('refs/heads/gone')).toBeNull();
+    expect(headOf('refs/heads/ain')).toBeNull();
+    expect(parseReferences(`${ID.one}\trefs/heads/main`).head).toBeNull();
   });
 });
 
