@@ -9,33 +9,23 @@ import { changedFiles, changeLines, hookTree } from './published-changes.ts';
 import { findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and its timeout, in milliseconds. */
-export interface HookCommand {
-  readonly words: readonly string[];
-  readonly timeoutMs: number;
-}
-
-/** The facts about the mirror that both commands need. */
-export interface HookSurroundings {
-  /** The location of the mirror, which commands receive. */
-  readonly layout: DirectoryLayout;
-  /** Masks the secrets in a text. */
-  readonly scrub: (text: string) => string;
-}
+export type HookCommand = NonNullable<ReturnType<typeof commandOf>>;
 
 /** The command of one of the two settings; null for none. */
-export function commandOf(
-  { hooks }: SettingsFor<never>,
-  name: 'afterPublish' | 'beforePublish',
-): HookCommand | null {
+export function commandOf({ hooks }: SettingsFor<never>, name: 'afterPublish' | 'beforePublish') {
   const words = hooks[name];
   return words === undefined ? null : { words, timeoutMs: hooks.timeout };
 }
 
+/** The facts about the mirror that both commands need. */
+export type HookSurroundings = ReturnType<typeof surroundingsOf>;
+
 /** The context of commands. @param current gives the settings in force */
-export function surroundingsOf(current: () => SettingsFor<'directory'>): HookSurroundings {
+export function surroundingsOf(current: () => SettingsFor<'directory'>) {
   return {
     layout: layoutOf(current().directory),
-    scrub: (text) => scrub(text, secretsOf(current())),
+    /** Masks the secrets in a text. */
+    scrub: (text: string): string => scrub(text, secretsOf(current())),
   };
 }
 
@@ -79,25 +69,16 @@ export function cleanEnvironment(
   return clean;
 }
 
-/** The variables that only one of the two commands gets, or that depend on the target. */
-interface OwnVariables {
-  readonly MIRROR_HOOK: 'afterPublish' | 'beforePublish';
-  readonly MIRROR_EVENT: string;
-  readonly MIRROR_STAGE?: string;
-  readonly MIRROR_MOVED_FROM?: string;
-  readonly MIRROR_TEST?: '1';
-  readonly MIRROR_FINGERPRINT: string;
-  readonly MIRROR_PREVIOUS_FINGERPRINT: string;
-  readonly MIRROR_CHANGES: 'known' | 'unknown';
-}
-
-/** The environment of a command. NUL is removed from the service's names: no variable can hold it. */
+/**
+ * The environment of a command. NUL is removed from the service's names: no variable can hold it.
+ * @param own the variables that only one of the two commands gets, or that depend on the state
+ */
 export function hookEnvironment(
   environment: Readonly<Record<string, string | undefined>>,
   layout: DirectoryLayout,
   target: string,
   { repository, repositoryId, branch }: HookTree,
-  own: OwnVariables,
+  own: Readonly<Record<`MIRROR_${string}`, string>>,
 ): Record<string, string> {
   const variables = {
     ...own,

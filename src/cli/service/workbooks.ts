@@ -21,51 +21,46 @@ export async function runWorkbooksList(command: Command): Promise<Outcome> {
   const { offline, status, ...flags } = command.opts<
     WorkbookFlags & { offline?: true; status?: WorkbookStatusFilter }
   >();
+  // Check the flags before reading anything.
+  const filter = createWorkbookFilter(flags, Date.now());
   if (offline === true) {
     const { directory } = settingsOf(command, ['directory']).settings;
-    return listOffline(directory, flags);
+    return listOffline(directory, filter, flags.name !== undefined);
   }
-  const filter = createWorkbookFilter(flags, Date.now());
   const { rows, problems } = await runOnce(command, 'workbooks', { status });
   const chosen = rows.filter(filter);
-  return { data: chosen, text: () => describeWorkbooks(chosen, problems) };
+  const cells = chosen.map((row) => [...cellsOf(row), String(row.processing), String(row.failure)]);
+  const end = [`${counted(chosen.length, 'workbook')}.`, ...problems];
+  return { data: chosen, text: () => describe(['PROCESSING', 'FAILURE'], cells, end) };
 }
 
-/** Describes workbooks to a person. */
-function describeWorkbooks(rows: readonly WorkbookRow[], problems: readonly string[]): TerminalText {
-  const lines = rows.map((row) => [
-    row.id,
-    row.branch,
-    row.versionId.slice(0, 10),
-    row.createdAt ?? '-',
-    row.author ?? '-',
-    String(row.processing),
-    String(row.failure),
-  ]);
-  const headings = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
-  const body = lines.length === 0 ? [] : [table(headings, lines), ''];
-  return joinLines([...body, `${counted(lines.length, 'workbook')}.`, ...problems]);
+/** The columns of both lists. */
+const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR'];
+
+function cellsOf({ id, branch, versionId, createdAt, author }: WorkbookRow | MirroredRow): string[] {
+  return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-'];
 }
 
-/** The columns of a row that every file of a mirror has. */
-type Known = 'path' | 'repository' | 'branch';
-
-/** A file of the mirror, with the fields of a row of the service's list; null if the manifest does not have them. */
-export type MirroredRow = Pick<WorkbookRow, Known> & {
-  readonly [Field in keyof Required<Omit<WorkbookRow, Known>>]: Required<WorkbookRow>[Field] | null;
-} & {
-  /** As below `mirror/`; `path` is within its tree. */
-  readonly target: string;
-};
+/** Describes a list to a person. @param headings of its own columns @param end the lines below it */
+function describe(
+  headings: readonly string[],
+  cells: readonly (readonly string[])[],
+  end: readonly string[],
+): TerminalText {
+  return joinLines([...(cells.length === 0 ? [] : [table([...HEADINGS, ...headings], cells), '']), ...end]);
+}
 
 /**
  * Lists the matching workbooks of a mirror from its manifests, for all instances that share the directory, even while a
  * daemon runs. Standard error gets the problems that may hide some workbooks.
- * @throws MirrorError `usage.invalid`, `directory.unusable`, `disk.failed`
+ * @param withOthers whether to include files that are not in the service's list
+ * @throws MirrorError `directory.unusable`, `disk.failed`
  */
-export async function listOffline(directory: string, flags: WorkbookFlags): Promise<Outcome> {
-  // Check the flags before reading anything.
-  const filter = createWorkbookFilter(flags, Date.now());
+async function listOffline(
+  directory: string,
+  filter: (row: MirroredRow) => boolean,
+  withOthers: boolean,
+): Promise<Outcome> {
   await refuseMissing(directory);
   const layout = layoutOf(directory);
   const rows: MirroredRow[] = [];
@@ -79,13 +74,10 @@ export async function listOffline(directory: string, flags: WorkbookFlags): Prom
       continue;
     }
     targets += 1;
-    rows.push(...rowsOf(path, manifest, flags.name !== undefined).filter(filter));
+    rows.push(...rowsOf(path, manifest, withOthers).filter(filter));
   }
-  const { inventoryProblem, lost } = await checkTargetList({
-    layout,
-    inventory: createInventory(layout),
-    now: Date.now,
-  });
+  const inventory = createInventory(layout);
+  const { inventoryProblem, lost } = await checkTargetList({ layout, inventory, now: Date.now });
   problems.push(
     ...lost.map(({ path }) => `${path} is lost: inventory.json names it, and it has no manifest.`),
     ...linesOf(
@@ -101,16 +93,16 @@ export async function listOffline(directory: string, flags: WorkbookFlags): Prom
   const isIncomplete = targets === 0 || problems.length > 0;
   return {
     data: rows,
-    text: () => describeRows(rows, targets),
+    text: () => describeMirrored(rows, targets),
     exitCode: isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok,
   };
 }
 
-/**
- * The workbooks of a tree, sorted by path.
- * @param withOthers whether to include files that are not in the service's list
- */
-function rowsOf(target: string, { repository, branch, files }: Manifest, withOthers: boolean): MirroredRow[] {
+/** A file of the mirror, with the fields of a row of the service's list; null if the manifest does not have them. */
+export type MirroredRow = ReturnType<typeof rowsOf>[number];
+
+/** The workbooks of a tree, sorted by path, which is within the tree. */
+function rowsOf(target: string, { repository, branch, files }: Manifest, withOthers: boolean) {
   return files
     .filter(({ workbook }) => withOthers || workbook !== undefined)
     .map(({ path, sizeBytes, sha256, workbook }) => ({
@@ -133,18 +125,13 @@ function rowsOf(target: string, { repository, branch, files }: Manifest, withOth
     }));
 }
 
-const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'TARGET', 'PATH'];
-
-/** Describes the list to a person. */
-function describeRows(rows: readonly MirroredRow[], targets: number): TerminalText {
-  const cells = rows.map(({ id, branch, versionId, createdAt, author, target, path }) => {
-    return [id ?? '-', branch, versionId?.slice(0, 10) ?? '-', createdAt ?? '-', author ?? '-', target, path];
-  });
+/** Describes the list of a mirror to a person. */
+function describeMirrored(rows: readonly MirroredRow[], targets: number): TerminalText {
+  const cells = rows.map((row) => [...cellsOf(row), row.target, row.path]);
   const workbooks = rows.filter(({ id }) => id !== null).length;
   const others = rows.length - workbooks;
   const found = `${counted(workbooks, 'workbook')}${others === 0 ? '' : ` and ${counted(others, 'other file')}`}`;
-  return joinLines([
-    ...(rows.length === 0 ? [] : [table(HEADINGS, cells), '']),
-    `${found} found in ${counted(targets, 'target')}, as published; \`${ownCommand('status')}\` says how fresh that is.`,
-  ]);
+  const fresh = `\`${ownCommand('status')}\` says how fresh that is.`;
+  const end = `${found} found in ${counted(targets, 'target')}, as published; ${fresh}`;
+  return describe(['TARGET', 'PATH'], cells, [end]);
 }
