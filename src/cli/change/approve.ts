@@ -3,14 +3,14 @@ import type { Command } from 'commander';
 import { heldSentence } from '../../app/messages.ts';
 import { findTargets, unknownName } from '../../app/target-names.ts';
 import type { HeldTarget } from '../../app/tasks/approve.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { userName } from '../../lib/process/owner.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { Shown } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import type { Outcome } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, textOf } from '../frame/output.ts';
 import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { describeDifferences } from '../read/differences.ts';
@@ -38,7 +38,7 @@ export async function runApprove(command: Command): Promise<Outcome> {
   const chosen = found.filter(({ held }) => names === null || names.has(held.target));
   const held = chosen.map((each) => each.held);
   if (held.length > 0 && !(await confirmed(describeHeld(held), questionAbout(held), yes === true)))
-    return { data: [], text: () => say`Nothing was approved.`, exitCode: EXIT_CODES.incomplete };
+    return judged(false, [], () => 'Nothing was approved.');
   for (const { runner, held: each } of chosen)
     await runner.run('approve', { approvals: [{ ...each.approval, approvedBy }] });
   return { data: held, text: () => describeApproved(held) };
@@ -72,32 +72,29 @@ function notHeld(name: string, held: readonly string[]): never {
 }
 
 /** Describes the deletions that an approval would allow. */
-function describeHeld(held: readonly HeldTarget[]): TerminalText {
-  return joinLines(
-    held.flatMap((each) => {
-      if (each.subject === 'service') return [each.message];
-      const { target, subject, differences, fileCount, deletions, of } = each;
-      return [
-        `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
-        ...(differences.length === 0 ? [] : [describeDifferences(differences, fileCount).prefixed('  ')]),
-        ...(fileCount > differences.length && subject === 'files'
-          ? [say`  \`${ownCommand('diff --upstream', target)}\` lists all of them`]
-          : []),
-      ];
-    }),
-  );
+function describeHeld(held: readonly HeldTarget[]): Lines {
+  return held.map((each) => {
+    if (each.subject === 'service') return each.message;
+    const { target, subject, differences, fileCount, deletions, of } = each;
+    return [
+      `${target}: ${heldSentence({ subject, deletions, of, digest: null })}.`,
+      differences.length > 0 && describeDifferences(differences, fileCount).prefixed('  '),
+      fileCount > differences.length &&
+        subject === 'files' &&
+        `  \`${ownCommand('diff --upstream', target)}\` lists all of them`,
+    ];
+  });
 }
 
-function questionAbout(held: readonly HeldTarget[]): TerminalText {
+function questionAbout(held: readonly HeldTarget[]): string {
   const targets = held.filter(({ subject }) => subject !== 'service').length;
-  return targets === held.length
-    ? say`Let ${counted(targets, 'target')} go?`
-    : say`Mirror that service here${targets === 0 ? '' : `, and let ${counted(targets, 'target')} go`}?`;
+  if (targets === held.length) return `Let ${counted(targets, 'target')} go?`;
+  return `Mirror that service here${targets === 0 ? '' : `, and let ${counted(targets, 'target')} go`}?`;
 }
 
 /** Describes the approved deletions. */
-function describeApproved(approved: readonly HeldTarget[]): TerminalText {
-  if (approved.length === 0) return say`No deletion is held: there is nothing to approve.`;
+function describeApproved(approved: readonly HeldTarget[]): Shown {
+  if (approved.length === 0) return 'No deletion is held: there is nothing to approve.';
   const lines = approved.map(({ target, subject, deletions, of }) =>
     subject === 'service'
       ? 'The directory may mirror this service; trees of the former service are retired like any other'
@@ -107,5 +104,5 @@ function describeApproved(approved: readonly HeldTarget[]): TerminalText {
           ? `${target}: is no longer mirrored, as the settings say; its tree stays unchanged`
           : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
   );
-  return joinLines([...lines, `The next pass carries it out; \`${ownCommand('poll')}\` makes one now.`]);
+  return textOf(lines, `The next pass carries it out; \`${ownCommand('poll')}\` makes one now.`);
 }

@@ -1,11 +1,10 @@
 import type { Command } from 'commander';
 
 import type { Forgettable } from '../../app/tasks/forget.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { Outcome } from '../frame/output.ts';
+import { judged, type Outcome, textOf } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { namesOf } from './poll.ts';
@@ -21,13 +20,12 @@ export async function runForget(command: Command): Promise<Outcome> {
     throw new MirrorError('target.unknown', `No target is named ${JSON.stringify(names[0])}.`, {
       hint: `\`${ownCommand('status')}\` lists all targets.`,
     });
-  const what = joinLines(targets.map(describe));
-  const question = say`Forget ${counted(targets.length, 'target')}?`;
-  if (!(await confirmed(what, question, yes === true)))
-    return { data: null, text: () => say`Nothing was forgotten.`, exitCode: EXIT_CODES.incomplete };
+  const question = `Forget ${counted(targets.length, 'target')}?`;
+  if (!(await confirmed(targets.map(describe), question, yes === true)))
+    return judged(false, null, () => 'Nothing was forgotten.');
   for (const { runner, result } of parts)
     if (result.length > 0) await runner.run('forget', { targets: result.map(({ target }) => target) });
-  return { data: { targets, isDone: true }, text: () => describeForgotten(targets) };
+  return { data: { targets, isDone: true }, text: () => textOf(targets.map(describeForgotten)) };
 }
 
 const REASONS: Readonly<Record<Forgettable['because'], string>> = {
@@ -46,12 +44,8 @@ function describe({ target, because, treePresent, files, sizeBytes }: Forgettabl
   return `${target}: ${REASONS[because]}${amount}`;
 }
 
-function describeForgotten(targets: readonly Forgettable[]): TerminalText {
-  return joinLines(
-    targets.map(({ target, treePresent }) =>
-      treePresent
-        ? `${target}: forgotten; its tree is in history/ (${ownCommand('history list', target)} shows it)`
-        : `${target}: forgotten; there was no tree to keep`,
-    ),
-  );
+function describeForgotten({ target, treePresent }: Forgettable): string {
+  return treePresent
+    ? `${target}: forgotten; its tree is in history/ (${ownCommand('history list', target)} shows it)`
+    : `${target}: forgotten; there was no tree to keep`;
 }

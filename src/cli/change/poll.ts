@@ -5,10 +5,10 @@ import { targetPath } from '../../app/target-names.ts';
 import type { PassOutcome } from '../../app/tasks/task.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import type { Outcome } from '../frame/output.ts';
+import { type Outcome, textOf } from '../frame/output.ts';
 import { type TaskRunner, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -75,7 +75,7 @@ function describePasses(passes: Awaited<ReturnType<typeof askForPasses>>): Termi
   });
   const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
   if (isIncomplete) lines.push(say`\`${ownCommand('status')}\` shows what is not done, and why.`);
-  return lines.length === 0 ? null : joinLines(lines);
+  return lines.length === 0 ? null : textOf(lines);
 }
 
 function describeOutcome({ summary, failure }: PassOutcome): TerminalText {

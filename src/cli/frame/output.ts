@@ -30,7 +30,7 @@ export interface Outcome {
   /** Printed as JSON with `--json`. */
   readonly data?: unknown;
   /** Printed without `--json`. */
-  readonly text?: () => TerminalText;
+  readonly text?: () => Shown;
   /** Reported instead of both; for a command whose exit code for this error has another meaning. */
   readonly failure?: MirrorError;
   /** 0 unless given. One of EXIT_CODES, or that of a program which the command ran. */
@@ -41,7 +41,12 @@ export interface Outcome {
 export function printOutcome(command: Command, { data, text }: Outcome): void {
   const { json }: { json?: true } = command.opts();
   if (json === true && data !== undefined) printData(jsonText(data));
-  else if (json !== true && text !== undefined) printData(text());
+  else if (json !== true && text !== undefined) printData(say`${text()}`);
+}
+
+/** The outcome of a command that ends with 1 unless all is well. */
+export function judged(isWell: boolean, data: unknown, text: () => Shown): Outcome {
+  return { data, text, exitCode: isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete };
 }
 
 /** Prints data to standard output, which gets nothing else. */
@@ -67,6 +72,22 @@ export const tellEvent: EventSink = (event) => {
 /** The lines of a report, without the parts that are false or null. */
 export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
   return parts.flatMap((part) => (part === false || part === null ? [] : part));
+}
+
+/** Lines of a report, and lists of such lines. False and null are no lines. */
+export type Lines = Shown | false | null | readonly Lines[];
+
+/** Puts the lines of a report below each other. */
+export function textOf(...lines: readonly Lines[]): TerminalText {
+  const flat = (part: Lines): readonly Shown[] => {
+    if (part === false || part === null) return [];
+    return isList(part) ? part.flatMap(flat) : [part];
+  };
+  return joinLines(flat(lines));
+}
+
+function isList(part: Lines): part is readonly Lines[] {
+  return Array.isArray(part);
 }
 
 /**

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { standardError } from '../../lib/process/streams.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { loudness, tell } from './output.ts';
+import { type Lines, loudness, tell, textOf } from './output.ts';
 
 /** A person who answers questions. */
 export type Terminal = ReturnType<typeof openTerminal>;
@@ -47,12 +47,8 @@ export function openTerminal(hint: string) {
  * @returns whether the answer was yes
  * @throws MirrorError `usage.invalid` without a terminal
  */
-export async function confirmed(
-  what: TerminalText,
-  question: TerminalText,
-  isConfirmed: boolean,
-): Promise<boolean> {
-  if (!isConfirmed || loudness() !== 'quiet') tell(what);
+export async function confirmed(what: Lines, question: string, isConfirmed: boolean): Promise<boolean> {
+  if (!isConfirmed || loudness() !== 'quiet') tell(textOf(what));
   if (isConfirmed) return true;
   const terminal = openTerminal('Look at the list, and give --yes.');
   try {

@@ -4,14 +4,14 @@ import { refuseMissing } from '../../app/open-reader.ts';
 import { firstOf, targetNamed, unknownName } from '../../app/target-names.ts';
 import type { PrunedState } from '../../app/tasks/prune.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type HistoryEntry, readHistory, storedBytes } from '../../mirror/store/history/history.ts';
 import { readManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type Outcome, table } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, table, textOf } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseSince } from '../frame/times.ts';
@@ -78,7 +78,7 @@ export function describeHistory(kept: readonly KeptTree[]): TerminalText {
     roughSize(each.storedBytes),
   ]);
   const headings = ['TARGET', 'KIND', 'LEFT THE MIRROR', 'LAST CHANGED', 'FILES', 'SIZE', 'STORED'];
-  return joinLines([table(headings, rows), sumOf(kept)]);
+  return textOf(table(headings, rows), sumOf(kept));
 }
 
 /** The number of states and their stored size, for a person. */
@@ -101,31 +101,25 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
     );
   const wish = { target: named[0]?.path ?? null, beforeMs };
   const states = await runOnce(command, 'prunable', wish);
-  if (states.length === 0)
-    return {
-      data: [],
-      text: () => say`No state is older than that, except those whose files an older state needs.`,
-    };
-  const question = say`Delete ${counted(states.length, 'state')} for good?`;
+  const none = 'No state is older than that, except those whose files an older state needs.';
+  if (states.length === 0) return { data: [], text: () => none };
+  const question = `Delete ${counted(states.length, 'state')} for good?`;
   if (!(await confirmed(describe(states), question, yes === true)))
-    return { data: [], text: () => say`Nothing was deleted.`, exitCode: EXIT_CODES.incomplete };
+    return judged(false, [], () => 'Nothing was deleted.');
   const removed = await runOnce(command, 'prune', wish);
   const isAll = removed.length >= states.length;
   const lease = isAll ? '' : `; a lease keeps the others (\`${ownCommand('lease list')}\`)`;
-  return {
-    data: removed,
-    text: () => say`Deleted ${removed.length} of ${counted(states.length, 'state')}${lease}.`,
-    exitCode: isAll ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-  };
+  const text = `Deleted ${removed.length} of ${counted(states.length, 'state')}${lease}.`;
+  return judged(isAll, removed, () => text);
 }
 
 /** The most states shown before the question. */
 const STATES_SHOWN = 100;
 
-function describe(states: readonly PrunedState[]): TerminalText {
+function describe(states: readonly PrunedState[]): Lines {
   const lines = states.map(
     ({ target, kind, leftAtMs, ...each }) =>
       `${target}: ${kind} ${new Date(leftAtMs).toISOString()}, ${roughSize(each.storedBytes)}`,
   );
-  return joinLines([...firstOf(lines, STATES_SHOWN), sumOf(states)]);
+  return [firstOf(lines, STATES_SHOWN), sumOf(states)];
 }

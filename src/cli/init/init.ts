@@ -20,10 +20,10 @@ import { inlineYaml } from '../../config/render.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand, programOf, quotedWhereNeeded, rememberInvocation } from '../../lib/text/own-command.ts';
-import { escapedLines, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { type Outcome, tell, tellError } from '../frame/output.ts';
+import { escapedLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { judged, type Lines, type Outcome, tell, tellError, textOf } from '../frame/output.ts';
 import { confirmed, openTerminal, type Terminal } from '../frame/terminal.ts';
 import { INIT_FLAGS } from '../settings/flag-sets.ts';
 import { flagsOf } from '../settings/settings-flags.ts';
@@ -64,9 +64,9 @@ export async function runInit(command: Command): Promise<Outcome> {
   const taken = files.find(({ path }) => isTaken(path));
   if (yes && taken !== undefined)
     throw new MirrorError('usage.invalid', `${taken.path} is there already, and --yes replaces no file.`);
-  const question = taken === undefined ? say`Write this?` : say`Write this, and replace what is there?`;
+  const question = taken === undefined ? 'Write this?' : 'Write this, and replace what is there?';
   if (!(await confirmed(describeFiles(files), question, yes)))
-    return { text: () => say`Nothing was written.`, exitCode: EXIT_CODES.incomplete };
+    return judged(false, undefined, () => 'Nothing was written.');
   // The daemon of an existing directory runs as its owner, who must be able to read the keys.
   const owner = isForUnit || process.geteuid?.() !== 0 ? null : await unlessMissing(stat(settings.directory));
   for (const { path, text, isSecret } of files) {
@@ -141,13 +141,13 @@ async function settle(
   }
 }
 
-function describeFiles(files: readonly NewFile[]): TerminalText {
+function describeFiles(files: readonly NewFile[]): Lines {
   const lines = files.map(({ path, text, isSecret }) => {
     const settings = say`\n${escapedLines(text.trimEnd()).prefixed('      ')}`;
     const fate = isTaken(path) ? ', in place of the one that is there' : '';
     return say`  ${path}${fate}: ${isSecret ? 'a key, for its owner alone' : settings}`;
   });
-  return joinLines(['', 'The files:', ...lines, '']);
+  return ['', 'The files:', lines, ''];
 }
 
 /** The next commands. @param ofUnit the directory of the unit that uses the settings; null without a unit */
@@ -159,7 +159,10 @@ function describeNext(configFile: string, ofUnit: string | null): TerminalText {
     ofUnit === null
       ? [ownCommand('plan'), ownCommand('run')]
       : [...permitting(ofUnit), ...(isHidden(ofUnit) ? [] : start)];
-  return joinLines(['Written. Next:', ...next.map((line) => `  ${line}`)]);
+  return textOf(
+    'Written. Next:',
+    next.map((line) => `  ${line}`),
+  );
 }
 
 /** Whether the sandbox of the unit hides a directory (systemd.exec(5), ProtectHome= and PrivateTmp=). */

@@ -15,10 +15,10 @@ import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../lib/er
 import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestOfEntry } from '../../mirror/store/history/history.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import type { Outcome } from '../frame/output.ts';
+import { judged, type Outcome, textOf } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
 import { lookUp, pathOf } from '../history/kept-files.ts';
@@ -38,12 +38,7 @@ export async function runDiff(command: Command): Promise<Outcome> {
         ? // The target may belong to any instance.
           await runOnce(command, 'diff', { target: await pathOf(layoutOf(settings.directory), asked) })
         : await diff(settings, asked, atMs);
-    const isSame = report.differences.length === 0;
-    return {
-      data: report,
-      text: () => describeReport(report),
-      exitCode: isSame ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-    };
+    return judged(report.differences.length === 0, report, () => describeReport(report));
   } catch (error) {
     // A program that asks whether files differ must not take an error for an answer: diff(1) also exits with 2.
     if (exitCodeOf(error) !== EXIT_CODES.incomplete) throw error;
@@ -100,20 +95,19 @@ const LISTED =
 
 /** Describes a comparison to a person. */
 function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
-  const isSame = differences.length === 0;
-  return joinLines([
+  return textOf(
     target,
-    say`  before: ${describeState(before, 'it is not mirrored')}`,
-    say`  after:  ${describeState(after, by === 'manifests' ? 'it is no longer mirrored' : 'the service does not have it')}`,
-    ...(after.place === 'nothing' && before.kind === 'retired'
-      ? [say`  what is kept of it: ${ownCommand('history list', target)}`]
-      : []),
+    `  before: ${describeState(before, 'it is not mirrored')}`,
+    `  after:  ${describeState(after, by === 'manifests' ? 'it is no longer mirrored' : 'the service does not have it')}`,
+    after.place === 'nothing' &&
+      before.kind === 'retired' &&
+      `  what is kept of it: ${ownCommand('history list', target)}`,
     '',
-    ...(by === 'lists' && after.place === 'service' ? [LISTED] : []),
-    ...(isSame
-      ? ['No file differs.']
-      : [describeDifferences(differences), '', say`${differenceSummary(differences)}.`]),
-  ]);
+    by === 'lists' && after.place === 'service' && LISTED,
+    differences.length === 0
+      ? 'No file differs.'
+      : [describeDifferences(differences), '', `${differenceSummary(differences)}.`],
+  );
 }
 
 function describeState(

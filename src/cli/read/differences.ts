@@ -1,7 +1,7 @@
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { countDifferences, type FileDifference, type FileState } from '../../app/tasks/file-differences.ts';
-import { table } from '../frame/output.ts';
+import { table, textOf } from '../frame/output.ts';
 
 /** The columns of differing files, for a person. */
 export const DIFFERENCE_HEADINGS = ['CHANGE', 'FILE', 'SIZE', 'VERSION', 'MADE', 'AUTHOR', 'MESSAGE'];
@@ -20,7 +20,7 @@ export function describeDifferences(
     differences.map(({ movedFrom }) => (movedFrom === null ? '' : `moved from ${movedFrom}`)),
   );
   const more = total - differences.length;
-  return more === 0 ? listed : joinLines([listed, say`and ${more} more`]);
+  return textOf(listed, more > 0 && `and ${more} more`);
 }
 
 /** Counts differing files: `3 files differ: 1 added, 2 changed`. */

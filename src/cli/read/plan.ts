@@ -5,8 +5,8 @@ import { ofTargets } from '../../app/target-names.ts';
 import type { PlannedTarget } from '../../app/tasks/plan.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { type Lines, type Outcome, table, tell, textOf } from '../frame/output.ts';
 import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -27,7 +27,7 @@ export async function runPlan(command: Command): Promise<Outcome> {
     action !== 'keep' || isHeld || movedFrom !== null;
   const targets = changes === true ? named.filter(isChange) : named;
   const nothing = all.length === 0 ? 'Nothing is selected: there is no target.' : 'Nothing would change.';
-  return { data: targets, text: () => (targets.length === 0 ? say`${nothing}` : describePlan(targets)) };
+  return { data: targets, text: () => (targets.length === 0 ? nothing : describePlan(targets)) };
 }
 
 /** Describes a plan to a person. */
@@ -42,15 +42,13 @@ export function describePlan(targets: readonly PlannedTarget[]): TerminalText {
   const changed = targets.flatMap(({ target, action, files, changes }) =>
     changes === undefined || action === 'keep' || action === 'hold' ? [] : [{ target, files, changes }],
   );
-  return joinLines([
+  return textOf(
     table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
-    ...linesOf(describePulls(targets.filter(({ action }) => action === 'pull')), describeHolds(targets)),
-    ...changed.flatMap(({ target, files, changes }) => [
-      '',
-      describeChanges(target, files !== null, changes),
-    ]),
-  ]);
+    describePulls(targets.filter(({ action }) => action === 'pull')),
+    describeHolds(targets),
+    changed.map(({ target, files, changes }) => ['', describeChanges(target, files !== null, changes)]),
+  );
 }
 
 /** The action as the pass will count it. */
@@ -72,14 +70,14 @@ function describePulls(pulls: readonly PlannedTarget[]): string {
 }
 
 /** Describes what the pass would report as held. */
-function describeHolds(targets: readonly PlannedTarget[]): string[] {
+function describeHolds(targets: readonly PlannedTarget[]): Lines {
   const held = targets.filter(({ isHeld }) => isHeld);
   const deselected = held.filter(({ deselection }) => deselection !== null).length;
-  return linesOf(
+  return [
     held.length > 0 && `${counted(held.length, 'target')} would be held.`,
     deselected > 0 &&
       `The settings no longer select ${deselected} of them, too many at once: they are mirrored as before until \`${ownCommand('approve')} TARGET\` lets them go.`,
-  );
+  ];
 }
 
 /** Describes the changes by an action. @param isMirrored whether there is a tree to compare with the service */
@@ -87,12 +85,12 @@ function describeChanges(
   target: string,
   isMirrored: boolean,
   { differences, isComplete }: NonNullable<PlannedTarget['changes']>,
-): TerminalText {
+): Lines {
   const rest = differences.length === 0 ? 'The changes' : 'Further changes, and deletions,';
   const way = isMirrored ? `: ${ownCommand('diff --upstream', target)}` : '.';
-  return joinLines([
-    say`${target}:`,
-    ...(differences.length === 0 ? [] : [describeDifferences(differences).prefixed('  ')]),
-    ...(isComplete ? [] : [`  ${rest} show only in the contents${way}`]),
-  ]);
+  return [
+    `${target}:`,
+    differences.length > 0 && describeDifferences(differences).prefixed('  '),
+    !isComplete && `  ${rest} show only in the contents${way}`,
+  ];
 }

@@ -2,17 +2,16 @@ import { readTargets, withReader } from '../../app/open-reader.ts';
 import { firstOf, ofTargets } from '../../app/target-names.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
 import { ownerOf } from '../../mirror/plan/selection.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports, type ShareReport } from '../../mirror/store/documents.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
-import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, table, tellEvent, textOf } from '../frame/output.ts';
 import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 
 /**
@@ -31,11 +30,9 @@ export async function statusAll(
   const all = await targetsOf(settings, whole.count);
   const chosen = ofTargets(all, names, layoutOf(settings.directory).mirror);
   const targets = listedOf(chosen, flags, true);
-  return {
-    data: { nowMs, ...whole, targets },
-    text: () => joinLines([describeWhole(whole, nowMs), '', targetTable(targets, chosen.length, nowMs)]),
-    exitCode: whole.isWell ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-  };
+  return judged(whole.isWell, { nowMs, ...whole, targets }, () =>
+    textOf(describeWhole(whole, nowMs), '', targetTable(targets, chosen.length, nowMs)),
+  );
 }
 
 /** The targets of the instances that work in the directory, by their paths. */
@@ -128,39 +125,35 @@ export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, no
         ]),
   ]);
   const well = shares.filter(({ state }) => state === 'well').length;
-  return joinLines([
+  return textOf(
     `${counted(count, 'share')}, ${well === count ? 'all' : String(well)} well`,
-    ...shares.flatMap((share) => describeTrouble(share, count, ago)),
-    ...disagreeing.map(
+    shares.map((share) => describeTrouble(share, count, ago)),
+    disagreeing.map(
       (each) =>
         `! ${each.host} worked as ${each.index}/${each.count} until ${ago(each.writtenAtMs)}, and the present count is ${count}.`,
     ),
     '',
-    ...linesOf(
-      unattended.length > 0 && [
-        'No instance verifies:',
-        ...firstOf(unattended, TARGETS_SHOWN).map((line) => `  ${line}`),
-        '',
-      ],
-    ),
+    unattended.length > 0 && [
+      'No instance verifies:',
+      firstOf(unattended, TARGETS_SHOWN).map((line) => `  ${line}`),
+      '',
+    ],
     table(['SHARE', 'STATE', 'HOST', 'LAST PASS', 'TARGETS', 'NOT WELL', 'OLDEST VERIFIED'], rows),
-  ]);
+  );
 }
 
 function describeTrouble(
   { index, state, report }: ReturnType<typeof judgeWhole>['shares'][number],
   count: number,
   ago: (timeMs: number) => string,
-): string[] {
-  if (state === 'well') return [];
-  if (report === null) return [`! No instance has share ${index}: its repositories are not mirrored.`];
+): Lines {
+  if (state === 'well') return null;
+  if (report === null) return `! No instance has share ${index}: its repositories are not mirrored.`;
   if (state === 'silent')
-    return [
-      `! The instance of share ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be late.`,
-    ];
-  return linesOf(
+    return `! The instance of share ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be late.`;
+  return [
     report.failure !== null && `! Share ${index}: ${report.failure}`,
     report.notWell > 0 &&
       `! Share ${index}: ${counted(report.notWell, 'target')} not as they should be; \`${ownCommand('status --shard', `${index}/${count}`)}\` names them.`,
-  );
+  ];
 }

@@ -8,15 +8,14 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
 import { isLockHidden, readLockHolder } from '../../lib/disk/lock.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { agoText, counted, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { selectsNothing } from '../../mirror/plan/selection.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
-import { linesOf, type Outcome, tellEvent } from '../frame/output.ts';
+import { judged, type Lines, linesOf, type Outcome, tellEvent, textOf } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { statusAll } from './status-all.ts';
@@ -36,11 +35,8 @@ export async function runStatus(command: Command): Promise<Outcome> {
   const report = { ...read, live };
   const listed = listedOf(read.targets, flags, names.length > 0);
   const areWell = names.length === 0 ? isAllWell(report) : read.targets.every(isWell);
-  return {
-    data: flags.problems === true ? { ...report, targets: listed } : report,
-    text: () => describeStatus(report, listed),
-    exitCode: areWell ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-  };
+  const data = flags.problems === true ? { ...report, targets: listed } : report;
+  return judged(areWell, data, () => describeStatus(report, listed));
 }
 
 /** The state of everything, from the disk and the daemon; `live` is null without one. */
@@ -95,8 +91,8 @@ function isAllWell({ targets, lastPass, live }: StatusReport): boolean {
 /** Describes the report to a person. @param listed the targets that get a line */
 export function describeStatus(report: StatusReport, listed = report.targets): TerminalText {
   const { nowMs, shard, targets, lastPass, hooksDue } = report;
-  const ago = (timeMs: number | null): string => (timeMs === null ? 'never' : agoText(timeMs, nowMs));
-  const head = linesOf(
+  const ago = (timeMs: number): string => agoText(timeMs, nowMs);
+  return textOf(
     shard !== null &&
       `Share ${shard.index} of ${shard.count}; \`${ownCommand('status --all')}\` shows all shares.`,
     shard === null &&
@@ -114,8 +110,9 @@ export function describeStatus(report: StatusReport, listed = report.targets): T
       hooksDue > 0 &&
       `! hooks.afterPublish has not yet succeeded for ${counted(hooksDue, 'target')}; it runs again until it does`,
     report.leases.map((lease) => `! ${leaseSentence(lease)}`),
+    '',
+    targetTable(listed, targets.length, nowMs),
   );
-  return joinLines([...head, '', targetTable(listed, targets.length, nowMs)]);
 }
 
 /** The process that works in the directory, if known. */
@@ -132,11 +129,11 @@ function describeHolder(
 }
 
 /** Describes the running work of the daemon. */
-function describeWork({ live, nowMs }: StatusReport): string[] {
+function describeWork({ live, nowMs }: StatusReport): Lines {
   if (live === null) return [];
   const { isListed, stateProblem, pass, pulls, scan, nextPassAtMs } = live;
   const planned = pass?.planned ?? null;
-  return linesOf(
+  return [
     pass !== null &&
       `Current pass: began ${agoText(pass.startedAtMs, nowMs)}${planned === null ? '' : `, ${pass.done} of ${counted(planned, 'target')} pulled`}`,
     pulls.slice(0, PULLS_SHOWN).map((pull) => `  ${pull.target}: ${describePhase(pull)}`),
@@ -145,7 +142,7 @@ function describeWork({ live, nowMs }: StatusReport): string[] {
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
     stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
     !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
-  );
+  ];
 }
 
 /** The most running pulls shown. */
@@ -163,12 +160,12 @@ function describeCounts(targets: readonly TargetStatus[]): string {
 }
 
 /** The patterns that selected nothing in the last pass. */
-function describeSelection({ selection }: StoredPass): string[] {
+function describeSelection({ selection }: StoredPass): Lines {
   if (selection === null) return [];
-  return linesOf(
+  return [
     selection.unmatched.map((each) => `! ${unmatchedSentence(each)}`),
     selectsNothing(selection) && '! The settings select nothing of what the service lists.',
-  );
+  ];
 }
 
 function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: number) => string): string {

@@ -2,9 +2,9 @@ import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
 import { isLeftAlone, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import { agoText, counted, oneLine, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
-import { linesOf, table } from '../frame/output.ts';
+import { linesOf, table, textOf } from '../frame/output.ts';
 
 /** The flags that choose the listed targets. */
 export interface ListFlags {
@@ -46,7 +46,7 @@ export function targetTable(listed: readonly TargetStatus[], total: number, nowM
   if (others === 0) return listing;
   const lists = `\`${ownCommand('status --all')}\` lists every one.`;
   if (listed.length === 0) return say`No target needs attention: ${lists}`;
-  return joinLines([listing, '', `${counted(others, 'other target')} need no attention: ${lists}`]);
+  return textOf(listing, '', `${counted(others, 'other target')} need no attention: ${lists}`);
 }
 
 /** The line below a target with a problem; empty for a target without one. */

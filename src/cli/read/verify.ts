@@ -8,7 +8,7 @@ import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joined, joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Difference } from '../../mirror/store/verify/examine.ts';
 import {
@@ -22,7 +22,7 @@ import {
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { linesOf, loudness, type Outcome } from '../frame/output.ts';
+import { type Lines, linesOf, loudness, type Outcome, textOf } from '../frame/output.ts';
 import { runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -77,9 +77,16 @@ function repairData({ before, repaired, after }: RepairReport): unknown {
 /** Describes a repair to a person. */
 function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
   if (repaired === null) return describeVerification(before);
-  const parts = [say`Before the repair:`, describeVerification(before, true), describeRepaired(repaired)];
-  const left = isClean(after) ? [] : [say`After the repair:`, describeVerification(after)];
-  return joined([...parts, ...left], say`\n`);
+  const { fromDisk, pulled, inventoryWritten } = repaired;
+  return textOf(
+    'Before the repair:',
+    describeVerification(before, true),
+    fromDisk.length > 0 &&
+      `${counted(fromDisk.length, 'target')} repaired from the disk: ${fromDisk.join(', ')}`,
+    pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
+    inventoryWritten && 'inventory.json was written again',
+    !isClean(after) && ['After the repair:', describeVerification(after)],
+  );
 }
 
 /**
@@ -116,7 +123,7 @@ function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
 /** Describes the findings to a person. @param isRepaired whether a repair follows, so that no advice is needed */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
-  const blocks = [
+  const blocks: readonly Lines[] = [
     ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
     blockUnder(
       'Manifests that cannot be read, so that their trees cannot be verified:',
@@ -126,22 +133,23 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
       'Lost, the tree and the manifest both:',
       lost.map(({ path }) => path),
     ),
-    linesOf(
-      inventoryProblem !== null &&
-        `inventory.json cannot be used, so lost targets cannot be detected: ${inventoryProblem}.`,
-    ),
+    inventoryProblem !== null &&
+      `inventory.json cannot be used, so lost targets cannot be detected: ${inventoryProblem}.`,
     blockUnder(
       'In the mirror, but in no manifest:',
       strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
     ),
-    [summaryOf(report), ...(isRepaired ? [] : adviceOf(report))],
+    [summaryOf(report), !isRepaired && adviceOf(report)],
   ];
-  return joined(blocks.filter((block) => block.length > 0).map(joinLines), say`\n\n`);
+  return joined(
+    blocks.filter((block) => block !== false).map((block) => textOf(block)),
+    say`\n\n`,
+  );
 }
 
-/** Lines below their heading; empty without lines. */
-function blockUnder(heading: string, lines: readonly string[]): string[] {
-  return lines.length === 0 ? [] : [heading, ...lines.map((line) => `  ${line}`)];
+/** Lines below their heading; false without lines. */
+function blockUnder(heading: string, lines: readonly string[]): Lines {
+  return lines.length > 0 && [heading, lines.map((line) => `  ${line}`)];
 }
 
 /** The findings, for `--json`: all of them. */
@@ -154,8 +162,8 @@ function headOf({ path, state, differences }: VerifiedTarget): string {
   return `${path} differs from its manifest in ${counted(differences.length, 'place')}`;
 }
 
-function blockOf(target: VerifiedTarget): string[] {
-  if (target.state === 'gone') return [headOf(target)];
+function blockOf(target: VerifiedTarget): Lines {
+  if (target.state === 'gone') return headOf(target);
   // The flag `--json` shows all.
   return blockUnder(`${headOf(target)}:`, firstOf(target.differences.map(describeDifference)));
 }
@@ -207,13 +215,13 @@ function expectation(report: VerifyReport): string {
   return report.expected === null || hasExpected(report) ? '' : `, ${report.expected} expected`;
 }
 
-function adviceOf(report: VerifyReport): string[] {
+function adviceOf(report: VerifyReport): Lines {
   const { mirrored, lost, inventory, strays } = report;
   const isDamaged = report.targets.some((target) => target.state !== 'ok');
   const isAdded = report.targets.some((each) => each.differences.some(({ kind }) => kind === 'added'));
   const needsPull = isDamaged || report.unreadableManifests.length > 0;
   const repair = `\`${ownCommand('verify --repair')}\``;
-  return linesOf(
+  return [
     needsPull &&
       `${repair} repairs it${isAdded ? ', and deletes all added files (`--json` lists them)' : ''}; what the history does not have is downloaded.`,
     lost.length > 0 && `The next pass, or ${repair}, pulls lost targets again.`,
@@ -227,18 +235,5 @@ function adviceOf(report: VerifyReport): string[] {
       'Name the folder that holds mirror/ and manifests/; `--expect 0` accepts an empty one.',
     strays.length > 0 &&
       'workbook-mirror does not touch files outside the published trees: move them out of mirror/ if they are not needed there.',
-  );
-}
-
-/** Describes the repaired trees. */
-function describeRepaired(repaired: NonNullable<RepairReport['repaired']>): TerminalText {
-  const { fromDisk, pulled, inventoryWritten } = repaired;
-  return joinLines(
-    linesOf(
-      fromDisk.length > 0 &&
-        `${counted(fromDisk.length, 'target')} repaired from the disk: ${fromDisk.join(', ')}`,
-      pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
-      inventoryWritten && 'inventory.json was written again',
-    ),
-  );
+  ];
 }

@@ -4,10 +4,10 @@ import { firstOf, severalSentence } from '../../app/target-names.ts';
 import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { queuedSinceMs } from '../../mirror/plan/record.ts';
-import { linesOf, type Outcome } from '../frame/output.ts';
+import { type Lines, type Outcome, textOf } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { firstLine } from './differences.ts';
 import { type Answer, type Explanation, why } from './explanation.ts';
@@ -33,39 +33,40 @@ export function describeExplanation(answer: Answer): TerminalText {
   }
   if ('retired' in answer) {
     const { target, leftAtMs } = answer.retired;
-    return joinLines([
+    return textOf(
       `${target} is no longer mirrored: it left the mirror at ${utcTime(leftAtMs)}.`,
       `  what is kept of it: ${ownCommand('history list', target)}`,
       `  to bring it back:   ${ownCommand('history restore', target)}`,
-    ]);
+    );
   }
   return describeTarget(answer);
 }
 
 function choiceOf(sentence: string, lines: readonly string[]): TerminalText {
-  return joinLines([`${sentence}; name one of them:`, ...firstOf(lines).map((line) => `  ${line}`)]);
+  return textOf(
+    `${sentence}; name one of them:`,
+    firstOf(lines).map((line) => `  ${line}`),
+  );
 }
 
 function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
-  return joinLines(
-    linesOf(
-      `${stateClause(target.target, target.state, target.isStale)}.`,
-      `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
-      `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
-      target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
-      describeFile(explanation),
-      '',
-      record.decisions.length === 0
-        ? 'No decision is on record.'
-        : 'Decisions, the latest first, each with the time when it was first taken:',
-      record.decisions.map(
-        ({ firstAtMs, kind, reason, result }) => `  ${timeOf(firstAtMs)}  ${kind} (${reason}): ${result}`,
-      ),
-      '',
-      'Next:',
-      describeNext(explanation),
+  return textOf(
+    `${stateClause(target.target, target.state, target.isStale)}.`,
+    `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
+    `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
+    target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
+    describeFile(explanation),
+    '',
+    record.decisions.length === 0
+      ? 'No decision is on record.'
+      : 'Decisions, the latest first, each with the time when it was first taken:',
+    record.decisions.map(
+      ({ firstAtMs, kind, reason, result }) => `  ${timeOf(firstAtMs)}  ${kind} (${reason}): ${result}`,
     ),
+    '',
+    'Next:',
+    describeNext(explanation),
   );
 }
 
@@ -73,11 +74,12 @@ function timeOf(timeMs: number | null): string {
   return timeMs === null ? 'never' : utcTime(timeMs);
 }
 
-function describeFile({ file, path, target }: Explanation): string[] {
-  if (path === null) return [];
-  if (file === null) return [`  ${path}: not in the published tree`];
+function describeFile({ file, path, target }: Explanation): Lines {
+  if (path === null) return null;
+  if (file === null) return `  ${path}: not in the published tree`;
   const { workbook } = file;
-  return linesOf(
+  const message = firstLine(workbook?.message ?? '');
+  return [
     `  ${path}: ${file.sizeBytes} bytes, sha256 ${file.sha256}, modified ${utcTime(file.mtimeMs)}`,
     target.drift !== null &&
       `    as it was published; someone changed the tree since then: \`${ownCommand('verify', target.target)}\` shows which files differ`,
@@ -85,9 +87,9 @@ function describeFile({ file, path, target }: Explanation): string[] {
       ? `    not in the service's list of workbooks for ${target.branch}: it changes only when the contents are pulled`
       : [
           `    version ${workbook.versionId} of ${workbook.createdAt ?? 'unknown time'} by ${workbook.author ?? 'unknown'}`,
-          ...[firstLine(workbook.message ?? '')].filter((line) => line !== '').map((line) => `    ${line}`),
+          message !== '' && `    ${message}`,
         ],
-  );
+  ];
 }
 
 function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
@@ -99,24 +101,22 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
   return `  the versions are polled at ${utcTime(nextPassAtMs)}${isUnsure}`;
 }
 
-/** How the tree on disk differs from the published one; empty if no difference is known. */
-function describeTree({ target: { target, state, drift }, record }: Explanation): string[] {
-  if (state === 'damaged') {
-    const isListed = record.missingPasses === 0;
-    return [`  ${TREE_GONE}${isListed ? ': the next pass pulls it again' : ''}`];
-  }
-  if (drift === null) return [];
+/** How the tree on disk differs from the published one, if that is known. */
+function describeTree({ target: { target, state, drift }, record }: Explanation): Lines {
+  if (state === 'damaged')
+    return `  ${TREE_GONE}${record.missingPasses === 0 ? ': the next pass pulls it again' : ''}`;
+  if (drift === null) return null;
   return [
     `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
     `  it is repaired when its contents are compared whole, or now by \`${ownCommand('poll', target)}\``,
   ];
 }
 
-function describeNext(explanation: Explanation): string[] {
+function describeNext(explanation: Explanation): Lines {
   const queuedMs = queuedSinceMs(explanation.record);
   const { target: name, failure, held, nextFullCheckAtMs } = explanation.target;
   const { passFailure } = explanation;
-  return linesOf(
+  return [
     passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
@@ -124,18 +124,18 @@ function describeNext(explanation: Explanation): string[] {
     describeTree(explanation),
     held !== null && [
       `  held since ${utcTime(held.sinceMs)}, because ${heldSentence(held)}`,
-      ...held.first.map((file) => `    ${file}`),
+      held.first.map((file) => `    ${file}`),
+      held.subject === 'files' &&
+        held.first.length < held.deletions &&
+        `    … \`${ownCommand('diff --upstream', name)}\` lists all of them`,
+      `  if it is to go: ${ownCommand('approve', name)}`,
     ],
-    held?.subject === 'files' &&
-      held.first.length < held.deletions &&
-      `    … \`${ownCommand('diff --upstream', name)}\` lists all of them`,
-    held !== null && `  if it is to go: ${ownCommand('approve', name)}`,
     failure !== null && [
       `  ${failure.code} (${failure.attempts} in a row since ${timeOf(failure.sinceMs)}): ${oneLine(failure.message)}`,
-      ...(failure.hint === null ? [] : [`  ${failure.hint}`]),
+      failure.hint !== null && `  ${failure.hint}`,
       `  it is tried again after ${timeOf(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions change,' : ''} or at once with \`${ownCommand('retry', name)}\``,
     ],
-  );
+  ];
 }
 
 /** The state of a target, for example `Accounting/main needs you: held, and is late`. */

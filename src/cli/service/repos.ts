@@ -7,9 +7,9 @@ import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { readBody, RequestError } from '../../lib/http/request.ts';
 import { counted } from '../../lib/text/humanize.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
-import { type Outcome, table } from '../frame/output.ts';
+import { type Outcome, table, textOf } from '../frame/output.ts';
 import { runOnce, taskRunner } from '../frame/task-runners.ts';
 
 /** `repos list` */
@@ -38,8 +38,11 @@ function describeRepositories({
     repository.createdAt ?? '-',
     repository.id,
   ]);
-  const body = rows.length === 0 ? [] : [table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows), ''];
-  return joinLines([...body, `${counted(rows.length, 'repository', 'repositories')}.`, ...problems]);
+  return textOf(
+    rows.length > 0 && [table(['FULL NAME', 'KIND', 'CREATED', 'ID'], rows), ''],
+    `${counted(rows.length, 'repository', 'repositories')}.`,
+    problems,
+  );
 }
 
 /** The flags of `repos create`. */

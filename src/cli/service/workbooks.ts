@@ -2,16 +2,15 @@ import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { joinLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { checkTargetList } from '../../mirror/store/documents.ts';
 import { createInventory, manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
-import { linesOf, type Outcome, table, tell } from '../frame/output.ts';
+import { judged, type Outcome, table, tell, textOf } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
@@ -47,7 +46,7 @@ function describe(
   cells: readonly (readonly string[])[],
   end: readonly string[],
 ): TerminalText {
-  return joinLines([...(cells.length === 0 ? [] : [table([...HEADINGS, ...headings], cells), '']), ...end]);
+  return textOf(cells.length > 0 && [table([...HEADINGS, ...headings], cells), ''], end);
 }
 
 /**
@@ -78,24 +77,17 @@ async function listOffline(
   }
   const inventory = createInventory(layout);
   const { inventoryProblem, lost } = await checkTargetList({ layout, inventory, now: Date.now });
-  problems.push(
-    ...lost.map(({ path }) => `${path} is lost: inventory.json names it, and it has no manifest.`),
-    ...linesOf(
-      inventoryProblem !== null &&
-        `inventory.json cannot be used: ${inventoryProblem}; a target may be lost.`,
-    ),
-  );
+  for (const { path } of lost)
+    problems.push(`${path} is lost: inventory.json names it, and it has no manifest.`);
+  if (inventoryProblem !== null)
+    problems.push(`inventory.json cannot be used: ${inventoryProblem}; a target may be lost.`);
   if (targets + problems.length === 0) tell(say`Nothing is mirrored in ${directory}.`, 'warn');
   if (problems.length > 0) {
     const more = `So there may be more than this; \`${ownCommand('verify')}\` looks at everything.`;
-    tell(joinLines([...problems, more]), 'warn');
+    tell(textOf(problems, more), 'warn');
   }
-  const isIncomplete = targets === 0 || problems.length > 0;
-  return {
-    data: rows,
-    text: () => describeMirrored(rows, targets),
-    exitCode: isIncomplete ? EXIT_CODES.incomplete : EXIT_CODES.ok,
-  };
+  const isComplete = targets > 0 && problems.length === 0;
+  return judged(isComplete, rows, () => describeMirrored(rows, targets));
 }
 
 /** A file of the mirror, with the fields of a row of the service's list; null if the manifest does not have them. */

@@ -6,11 +6,10 @@ import { fileSettingOf, settingDescriptors } from '../../config/descriptors.ts';
 import type { SettingSources } from '../../config/layers.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { effectiveSettings, renderEffective, renderJsonSchema } from '../../config/render.ts';
-import { EXIT_CODES } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { escapedJson, escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
-import type { Outcome } from '../frame/output.ts';
+import { judged, type Outcome } from '../frame/output.ts';
 import { describeFindings, type Finding, warning, well } from './findings.ts';
 import { checkLocally, checkOnline } from './checks.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -35,12 +34,8 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
 }
 
 function reported(findings: readonly Finding[]): Outcome {
-  const isWrong = findings.some(({ verdict }) => verdict === 'error');
-  return {
-    data: findings,
-    text: () => describeFindings(findings),
-    exitCode: isWrong ? EXIT_CODES.incomplete : EXIT_CODES.ok,
-  };
+  const isRight = findings.every(({ verdict }) => verdict !== 'error');
+  return judged(isRight, findings, () => describeFindings(findings));
 }
 
 /** `config show` */

@@ -3,9 +3,9 @@ import { type LockReach, type MountLocks, mountText } from '../../lib/disk/lock-
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import type { Room } from '../../lib/disk/place-facts.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
-import { joinLines, type TerminalText } from '../../lib/text/terminal-text.ts';
+import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS } from '../../lib/time/wrong-clock.ts';
-import { table } from '../frame/output.ts';
+import { table, textOf } from '../frame/output.ts';
 
 /** One line of `config check`. */
 export interface Finding {
@@ -137,8 +137,8 @@ export function describeFindings(findings: readonly Finding[]): TerminalText {
   const toDo = findings.map(({ whatToDo }) => whatToDo ?? '');
   const count = (wanted: Finding['verdict']): number =>
     findings.filter(({ verdict }) => verdict === wanted).length;
-  return joinLines([
+  return textOf(
     table(['RESULT', 'SUBJECT', 'FINDING'], rows, toDo),
     `${counted(count('error'), 'error')}, ${counted(count('warning'), 'warning')}`,
-  ]);
+  );
 }

@@ -14,18 +14,18 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { requestOf } from '../../daemon/hooks/http-hooks.ts';
 import { createPoster, type PostRequest } from '../../daemon/hooks/post.ts';
 import { ownUserText } from '../../lib/disk/place-facts.ts';
-import { EXIT_CODES, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { runCommand } from '../../lib/process/command.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { scrub, scrubbed } from '../../lib/text/scrub.ts';
-import { escapedLines, joinLines, type Shown, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
-import { linesOf, type Outcome } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, textOf } from '../frame/output.ts';
 import { settingsOf } from './settings-flags.ts';
 
 /** The test of a hook. */
@@ -68,11 +68,7 @@ export async function runHooksTest(command: Command): Promise<Outcome> {
       ? await testRequest(settings, hook)
       : await testCommand(settingsOf(command, ['directory']).settings, hook, asked);
   const shown: HookTest = scrubbed({ hook, ...test, durationMs: performance.now() - startedAtMs }, secrets);
-  return {
-    data: shown,
-    text: () => describeTest(shown),
-    exitCode: shown.failure === null ? EXIT_CODES.ok : EXIT_CODES.incomplete,
-  };
+  return judged(shown.failure === null, shown, () => describeTest(shown));
 }
 
 /** The result of a test without the common fields. */
@@ -185,16 +181,16 @@ function notSet(name: string): MirrorError {
 function describeTest(test: HookTest): TerminalText {
   const { hook, done, status, output, errorOutput, durationMs, failure } = test;
   const isRequest = hook === 'webhook' || hook === 'heartbeat';
-  const part = (title: string, text: string): readonly Shown[] =>
-    text === '' ? [] : [title, escapedLines(text.trimEnd()).prefixed('  ')];
-  return joinLines([
-    ...done,
+  const part = (title: string, text: string): Lines =>
+    text !== '' && [title, escapedLines(text.trimEnd()).prefixed('  ')];
+  return textOf(
+    done,
     '',
-    ...part(isRequest ? 'Answer:' : 'Standard output:', output),
-    ...part('Standard error:', errorOutput),
-    ...(status === null ? [] : [`${isRequest ? 'Status' : 'Exit code'} ${status}`]),
+    part(isRequest ? 'Answer:' : 'Standard output:', output),
+    part('Standard error:', errorOutput),
+    status !== null && `${isRequest ? 'Status' : 'Exit code'} ${status}`,
     `It took ${roughDuration(durationMs)}.`,
     failure === null ? 'It succeeded.' : `Failed: ${failure.message}`,
-    ...linesOf(failure?.hint ?? null),
-  ]);
+    failure?.hint ?? null,
+  );
 }
