@@ -1,18 +1,11 @@
 import { isIPv6 } from 'node:net';
 
+import type { ListenPlace } from '../lib/http/server.ts';
 import { kindOf, secretKind } from './kinds.ts';
 import { invalidValue } from './problems.ts';
 import { Secret } from './secret.ts';
 
 /** Parsers of the settings that are addresses. Their messages leave the text out: it may hold a password. */
-
-/** The address that a server listens on. */
-export interface ListenAddress {
-  /** A name, an IPv4 address, or an IPv6 address without brackets. */
-  readonly host: string;
-  /** 0 lets the system choose. */
-  readonly port: number;
-}
 
 /** The store for the state cache. */
 export type StateSetting =
@@ -22,15 +15,6 @@ export type StateSetting =
       /** The address as it was given; printed with its password masked. */
       readonly address: Secret;
     };
-
-const STATE_STORES: ReadonlyMap<string, 'redis' | 'postgres'> = new Map([
-  ['redis:', 'redis'],
-  ['rediss:', 'redis'],
-  ['valkey:', 'redis'],
-  ['valkeys:', 'redis'],
-  ['postgres:', 'postgres'],
-  ['postgresql:', 'postgres'],
-]);
 
 /** Query parameters of a database address that can hold a password (libpq's `password`, `sslpassword` and the like). */
 const SECRET_PARAMETER = /pass|pwd|secret|token|key/i;
@@ -53,7 +37,7 @@ function parseBaseUrl(text: string): string {
 /** An address to listen on; an IPv6 address is in brackets. */
 export const listen = kindOf('<host:port>', parseListen, { spell: formatListen });
 
-function parseListen(text: string): ListenAddress {
+function parseListen(text: string): ListenPlace {
   const [, bracketed, name, portText] = /^(?:\[([^[\]]*)\]|([^\s:/@[\]]+)):(\d{1,5})$/.exec(text) ?? [];
   const host = bracketed ?? name;
   const port = Number(portText);
@@ -66,7 +50,7 @@ function parseListen(text: string): ListenAddress {
 }
 
 /** Formats an address as in the setting. */
-export function formatListen({ host, port }: ListenAddress): string {
+export function formatListen({ host, port }: ListenPlace): string {
   return `${isIPv6(host) ? `[${host}]` : host}:${String(port)}`;
 }
 
@@ -78,9 +62,9 @@ export const state = kindOf('<sqlite|address>', parseState, {
 
 function parseState(text: string): StateSetting {
   if (text === 'sqlite') return { store: 'sqlite' };
-  const url = /[\s\p{Cc}]/u.test(text) ? null : URL.parse(text);
-  const store = STATE_STORES.get(url?.protocol ?? '');
-  if (url === null || store === undefined || !text.includes('://')) {
+  const isStore = /^(?:rediss?|valkeys?|postgres(?:ql)?):\/\/[^\s\p{Cc}]*$/iu.test(text);
+  const url = isStore ? URL.parse(text) : null;
+  if (url === null) {
     throw invalidValue(
       'expected sqlite, or an address that starts with redis://, rediss://, valkey://, valkeys://, postgres:// or' +
         ' postgresql:// (special characters of a password percent-encoded)',
@@ -90,15 +74,24 @@ function parseState(text: string): StateSetting {
   if (text.includes('#') || /@/.test(url.pathname + url.search)) {
     throw invalidValue('expected an address in which special characters of the password are percent-encoded');
   }
+  const store = url.protocol.startsWith('postgres') ? 'postgres' : 'redis';
   if (store === 'redis' && url.hostname === '') throw invalidValue('expected an address with a host');
-  return { store, address: new Secret(() => [text], maskAddress(url)) };
+  return { store, address: new Secret(() => [text], masked(url)) };
 }
 
 /** Whether the address of a state cache holds a password. */
 export function hasPassword(address: string): boolean {
   const url = URL.parse(address);
-  if (url === null) return false;
-  return url.password !== '' || [...url.searchParams.keys()].some((name) => SECRET_PARAMETER.test(name));
+  return url !== null && url.href !== masked(url);
+}
+
+/** An address without its passwords, in its user part and its parameters. */
+function masked(address: URL): string {
+  const url = new URL(address);
+  if (url.password !== '') url.password = '***';
+  for (const name of new Set(url.searchParams.keys()))
+    if (SECRET_PARAMETER.test(name)) url.searchParams.set(name, '***');
+  return url.href;
 }
 
 /** The address of a receiver of notifications, as a secret: its path may be its only protection. */
@@ -126,13 +119,3 @@ export const secretKey = secretKind('<secret>', (text) => {
     ? `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`
     : undefined;
 });
-
-function maskAddress(url: URL): string {
-  const user = url.password === '' ? url.username : `${url.username}:***`;
-  const query = [...url.searchParams].map(([name, value]) =>
-    SECRET_PARAMETER.test(name) ? `${name}=***` : `${name}=${encodeURIComponent(value)}`,
-  );
-  const authority = user === '' ? url.host : `${user}@${url.host}`;
-  const search = query.length === 0 ? '' : `?${query.join('&')}`;
-  return `${url.protocol}//${authority}${url.pathname}${search}`;
-}

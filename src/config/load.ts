@@ -64,24 +64,21 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
   return { ...resolveSettings(layers, needs, adviceOn), configFile };
 }
 
-interface FileChoice {
-  /** Absolute. */
-  readonly path: string;
-  /** Where the file was named; undefined for the default, which may be absent. */
-  readonly source: SettingSource | undefined;
-}
-
-function chooseFile(request: LoadRequest<readonly Need[]>, cwd: string): FileChoice {
+/** The absolute path of the file, and where it was named; nowhere for the default, which may be absent. */
+function chooseFile(
+  request: LoadRequest<readonly Need[]>,
+  cwd: string,
+): { readonly path: string; readonly source?: SettingSource } {
   const variable = request.env[CONFIG_VARIABLE];
   if (request.configFile !== undefined)
     return { path: resolve(cwd, request.configFile), source: { kind: 'flag', detail: '--config' } };
   if (variable !== undefined)
     return { path: resolve(cwd, variable), source: { kind: 'environment', detail: CONFIG_VARIABLE } };
-  return { path: request.defaultConfigFile ?? DEFAULT_CONFIG_FILE, source: undefined };
+  return { path: request.defaultConfigFile ?? DEFAULT_CONFIG_FILE };
 }
 
 /** Undefined if the default file is absent. */
-function readLayer({ path, source }: FileChoice): Layer | undefined {
+function readLayer({ path, source }: ReturnType<typeof chooseFile>): Layer | undefined {
   try {
     return fileLayer(readFileSync(path), path);
   } catch (error) {

@@ -104,18 +104,10 @@ export const NOTIFICATION_TYPES = [
 /** One of {@link NOTIFICATION_TYPES}. */
 export type NotificationType = (typeof NOTIFICATION_TYPES)[number];
 
-/** Whether a text chooses types: one of them, a group such as `target.*`, or `*`. */
-export function isWebhookFilter(text: string): boolean {
-  return NOTIFICATION_TYPES.some((type) => matches(text, type));
-}
-
-/** Whether one of the filters of {@link isWebhookFilter} lets a type through. */
+/** Whether one of these filters lets a type through: the type, its group such as `target.*`, or `*`. */
 export function isChosen(type: NotificationType, filters: readonly string[]): boolean {
-  return filters.some((filter) => matches(filter, type));
-}
-
-function matches(filter: string, type: NotificationType): boolean {
-  return filter === '*' || filter === type || filter === `${type.slice(0, type.indexOf('.'))}.*`;
+  const group = `${type.slice(0, type.indexOf('.'))}.*`;
+  return filters.some((filter) => filter === '*' || filter === type || filter === group);
 }
 
 const ARGUMENTS =
@@ -124,7 +116,7 @@ const ARGUMENTS =
 const MASKED = 'The address is a secret.';
 
 function eventProblem(entry: string): string | undefined {
-  if (isWebhookFilter(entry)) return undefined;
+  if (NOTIFICATION_TYPES.some((type) => isChosen(type, [entry]))) return undefined;
   return 'expected a type of notification such as target.failed, a group such as target.*, or *';
 }
 
