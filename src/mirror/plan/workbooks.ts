@@ -15,10 +15,9 @@ export function rowsAtFiles(
   contents: readonly { readonly path: string }[],
 ): readonly WorkbookRow[] {
   const files = new Set(contents.map(({ path }) => path));
-  const listed = new Set(rows.map((row) => row.path));
-  if ([...listed].every((path) => files.has(path))) return rows;
+  if (rows.every(({ path }) => files.has(path))) return rows;
   const filesByForm = Map.groupBy(files, formOf);
-  const listedByForm = Map.groupBy(listed, formOf);
+  const listedByForm = Map.groupBy(new Set(rows.map(({ path }) => path)), formOf);
   return rows.map((row) => {
     const form = formOf(row.path);
     const [path, ...others] = filesByForm.get(form) ?? [];
