@@ -1,5 +1,5 @@
 import { path, type Setting } from './kinds.ts';
-import { settingsSchema } from './schema.ts';
+import { sections, settingsSchema } from './schema.ts';
 
 /** The prefix of this program's environment variables. */
 export const VARIABLE_PREFIX = 'WORKBOOK_MIRROR_';
@@ -20,15 +20,11 @@ export interface SettingDescriptor extends Setting {
 }
 
 /** The descriptions of all sections by their name, in the order of the schema. */
-export const sectionDescriptions = new Map<string, string>();
+export const sectionDescriptions: ReadonlyMap<string, string> = new Map(Object.entries(sections));
 
 /** All settings, in the order of the schema. */
 export const settingDescriptors: readonly SettingDescriptor[] = Object.entries(settingsSchema).flatMap(
-  ([name, entry]) => {
-    if (!('members' in entry)) return describe(name, entry);
-    sectionDescriptions.set(name, entry.description);
-    return Object.entries(entry.members).flatMap(([key, member]) => describe(`${name}.${key}`, member));
-  },
+  ([name, setting]) => describe(name, setting),
 );
 
 /** All settings by their dotted name. */

@@ -56,25 +56,11 @@ type Default = string | number | boolean | readonly string[];
 /** One setting. Its names, its variable, its flag, the help and all tables derive from it. */
 export interface Setting<T = unknown> extends OwnFacts, Kind<T> {}
 
-/** Settings below one name. */
-export interface Section<Members extends Readonly<Record<string, Setting>>> {
-  readonly description: string;
-  readonly members: Members;
-}
-
 /** Makes a setting of a kind, with or without a default. */
 export function setting<T>(kind: Kind<T>, facts: OwnFacts & { readonly default: Default }): Setting<T>;
 export function setting<T>(kind: Kind<T>, facts: OwnFacts): Setting<T | undefined>;
 export function setting(kind: Kind<unknown>, facts: OwnFacts): Setting {
   return { ...facts, ...kind };
-}
-
-/** Makes a section. */
-export function section<Members extends Readonly<Record<string, Setting>>>(
-  description: string,
-  members: Members,
-): Section<Members> {
-  return { description, members };
 }
 
 const TEXT = { type: 'string' };

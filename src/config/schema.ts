@@ -8,79 +8,36 @@ import {
   type Need,
   path,
   schedule,
-  type Section,
-  section,
   type Setting,
   setting,
   size,
   timezone,
 } from './kinds.ts';
 import { deletionLimit, retention, shard } from './plan-settings.ts';
-import { hooksSection, httpSection, serveSection, serviceSection } from './schema-network.ts';
+import { hooksSettings, httpSettings, serveSettings, serviceSettings } from './schema-network.ts';
 import type { Secret } from './secret.ts';
 
 /** Longer than a timer may wait: these are compared with a clock. */
 const YEAR = '366d';
 
-const PATTERNS = 'Patterns: * is any text within one part of a name, ** any number of parts, {a,b} either.';
+/** The sections of settings, in their order. */
+export const sections = {
+  service: 'The service that is mirrored.',
+  guard: 'How much may be deleted without approval: a share, a number, or off. More is held until `approve`.',
+  history: 'How much history/ keeps: an age, a number of the latest states of each target, forever, or off.',
+  archive: 'Limits of an archive. A larger one is refused, and the published tree stays.',
+  repositories:
+    'Which repositories are mirrored. Patterns: * is any text within one part of a name, ** any number of parts, {a,b} either.',
+  branches: 'Selection of branches. Patterns as for repositories.',
+  log: 'Logging.',
+  http: 'Status page, health and metrics of the daemon.',
+  hooks: 'Commands to run and addresses to notify.',
+  serve: 'The embedded service, for `serve` and `demo`.',
+};
 
-const guardSection = section(
-  'How much may be deleted without approval: a share, a number, or off. More is held until `approve`.',
-  {
-    targets: setting(deletionLimit, {
-      default: '20%',
-      description: 'most targets that one pass may retire: a share or a number',
-    }),
-    files: setting(deletionLimit, {
-      default: '50%',
-      description:
-        'most files of a target that one publish may delete: a share or a number; targets of up to 5 files are not guarded',
-    }),
-  },
-);
-
-const historySection = section(
-  'How much history/ keeps: an age, a number of the latest states of each target, forever, or off.',
-  {
-    retired: setting(retention, {
-      default: '30d',
-      description: 'how long deleted trees are kept',
-      needsRestart: true,
-    }),
-    replaced: setting(retention, {
-      default: '7d',
-      description: 'how long, or how many, replaced states are kept',
-      needsRestart: true,
-    }),
-  },
-);
-
-const archiveSection = section(
-  'Limits of an archive. A larger one is refused, and the published tree stays.',
-  {
-    maxSize: setting(size, {
-      default: '64 GiB',
-      description: 'largest archive to download',
-    }),
-    maxUnpackedSize: setting(size, {
-      default: '256 GiB',
-      description: 'largest total size of the files of an archive',
-    }),
-    maxEntries: setting(integer(1, 100_000_000), {
-      default: 1_000_000,
-      description: 'most entries of an archive',
-    }),
-    nameTwins: setting(choice(['refuse', 'accept']), {
-      default: 'refuse',
-      description:
-        'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system can store both',
-    }),
-  },
-);
-
-/** The one source of all settings: names, types, defaults, descriptions, and which are secret. */
+/** The one source of all settings, by their dotted names: types, defaults, descriptions, and which are secret. */
 export const settingsSchema = {
-  service: serviceSection,
+  ...serviceSettings,
   directory: setting(path, {
     description: 'folder of the mirror, its manifests, its history and its state',
     comment: 'A relative path in this file starts at the folder of this file.',
@@ -149,55 +106,89 @@ export const settingsSchema = {
       'if someone changes a published tree: `report` it within seconds, `repair` it as well, or `off`: wait for the full check',
     needsRestart: true,
   }),
-  guard: guardSection,
-  history: historySection,
-  archive: archiveSection,
-  repositories: section(`Which repositories are mirrored. ${PATTERNS}`, {
-    include: setting(list(1), { description: 'patterns of repositories to mirror', default: ['**'] }),
-    exclude: setting(list(0), { description: 'patterns of repositories to leave out', default: [] }),
+  'guard.targets': setting(deletionLimit, {
+    default: '20%',
+    description: 'most targets that one pass may retire: a share or a number',
   }),
-  branches: section('Selection of branches. Patterns as for repositories.', {
-    include: setting(list(1), { description: 'patterns of branches to mirror', default: ['**'] }),
-    exclude: setting(list(0), { description: 'patterns of branches to leave out', default: [] }),
+  'guard.files': setting(deletionLimit, {
+    default: '50%',
+    description:
+      'most files of a target that one publish may delete: a share or a number; targets of up to 5 files are not guarded',
   }),
+  'history.retired': setting(retention, {
+    default: '30d',
+    description: 'how long deleted trees are kept',
+    needsRestart: true,
+  }),
+  'history.replaced': setting(retention, {
+    default: '7d',
+    description: 'how long, or how many, replaced states are kept',
+    needsRestart: true,
+  }),
+  'archive.maxSize': setting(size, {
+    default: '64 GiB',
+    description: 'largest archive to download',
+  }),
+  'archive.maxUnpackedSize': setting(size, {
+    default: '256 GiB',
+    description: 'largest total size of the files of an archive',
+  }),
+  'archive.maxEntries': setting(integer(1, 100_000_000), {
+    default: 1_000_000,
+    description: 'most entries of an archive',
+  }),
+  'archive.nameTwins': setting(choice(['refuse', 'accept']), {
+    default: 'refuse',
+    description:
+      'names in one folder that differ only in case or Unicode form: `refuse` the archive, or `accept` them if the file system can store both',
+  }),
+  'repositories.include': setting(list(1), {
+    description: 'patterns of repositories to mirror',
+    default: ['**'],
+  }),
+  'repositories.exclude': setting(list(0), {
+    description: 'patterns of repositories to leave out',
+    default: [],
+  }),
+  'branches.include': setting(list(1), { description: 'patterns of branches to mirror', default: ['**'] }),
+  'branches.exclude': setting(list(0), { description: 'patterns of branches to leave out', default: [] }),
   targets: setting(list(0, targetProblem), {
     default: [],
     description:
       'targets to mirror even if no list names their branch: `Accounting/main` (a percent-encoded branch), or `**/main` for all repositories',
   }),
-  log: section('Logging.', {
-    level: setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']), {
-      default: 'info',
-      description: 'least severe lines to log',
-    }),
-    format: setting(choice(['auto', 'json', 'pretty']), {
-      default: 'auto',
-      description: '`json`, `pretty` for people, or `auto`: `pretty` on a terminal',
-      needsRestart: true,
-    }),
+  'log.level': setting(choice(['trace', 'debug', 'info', 'warn', 'error', 'fatal']), {
+    default: 'info',
+    description: 'least severe lines to log',
   }),
-  http: httpSection,
-  hooks: hooksSection,
-  serve: serveSection,
+  'log.format': setting(choice(['auto', 'json', 'pretty']), {
+    default: 'auto',
+    description: '`json`, `pretty` for people, or `auto`: `pretty` on a terminal',
+    needsRestart: true,
+  }),
+  ...httpSettings,
+  ...hooksSettings,
+  ...serveSettings,
 };
 
-type ValueOf<Entry> =
-  Entry extends Setting<infer Value>
-    ? Value
-    : Entry extends Section<infer Members>
-      ? ValuesOf<Members>
-      : never;
+type Name = keyof typeof settingsSchema;
 
-type MayLack<Entries> = {
-  [Name in keyof Entries]: undefined extends ValueOf<Entries[Name]> ? Name : never;
-}[keyof Entries];
+type ValueOf<N extends Name> = (typeof settingsSchema)[N] extends Setting<infer Value> ? Value : never;
 
-type ValuesOf<Entries> = { [Name in Exclude<keyof Entries, MayLack<Entries>>]: ValueOf<Entries[Name]> } & {
-  [Name in MayLack<Entries>]?: ValueOf<Entries[Name]>;
-};
+/** The name of a setting without the prefix; never for settings that are not directly below it. */
+type Key<N extends Name, Prefix extends string> = N extends `${Prefix}${infer Rest}`
+  ? Rest extends `${string}.${string}`
+    ? never
+    : Rest
+  : never;
+
+/** The values of the settings below a prefix; those without a default are optional. */
+type ValuesBelow<Prefix extends string> = {
+  [N in Name as undefined extends ValueOf<N> ? never : Key<N, Prefix>]: ValueOf<N>;
+} & { [N in Name as undefined extends ValueOf<N> ? Key<N, Prefix> : never]?: ValueOf<N> };
 
 /** All settings, validated. Durations are milliseconds; paths are absolute; the base address has no trailing slash. */
-export type Settings = ValuesOf<typeof settingsSchema>;
+export type Settings = ValuesBelow<''> & { [S in keyof typeof sections]: ValuesBelow<`${S}.`> };
 
 /** The parts in a literal list of needs; none for a list that is only known when the program runs. */
 export type NeedsOf<T extends readonly Need[]> = number extends T['length'] ? never : T[number];
