@@ -108,6 +108,9 @@ function areEqual(left: Heads, right: Heads): boolean {
   return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
 }
 
+/** Every few milliseconds, other work has its turn. */
+const ROWS_AT_ONCE = 5000;
+
 /** Makes the rows of one repository. Branches share the version of a workbook. */
 async function makeRows(
   tables: ReadonlyMap<string, WorkbookTable>,
@@ -118,9 +121,12 @@ async function makeRows(
   const paths = new Set<string>();
   for (const table of tables.values()) for (const path of table.keys()) paths.add(path);
   const rows: WorkbookRow[] = [];
-  for (const [index, path] of [...paths].sort(byCodeUnits).entries()) {
-    // Every few milliseconds, other work has its turn.
-    if (index % 100 === 0) await othersFirst();
+  let turnAt = 0;
+  for (const path of [...paths].sort(byCodeUnits)) {
+    if (rows.length >= turnAt) {
+      await othersFirst();
+      turnAt = rows.length + ROWS_AT_ONCE;
+    }
     for (const [branch, head] of branches) {
       const found = tables.get(head)?.get(path);
       if (found === undefined) continue;
