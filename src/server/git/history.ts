@@ -16,47 +16,37 @@ export interface Workbook {
   readonly blobId: string;
 }
 
-/** The workbooks at a commit, by path. */
-export type WorkbookTable = ReadonlyMap<string, Workbook>;
+/** The workbooks at commits, by path. */
+export type WorkbookTables = Map<string, Map<string, Workbook>>;
 
 /**
- * Makes a reader, still empty, of a bare repository's histories, for one reading at a time. It remembers the heads. Each commit is read
- * once, even if several branches share it.
+ * Reads the histories of branches. Each commit is read once, even if several branches share it.
+ * @param heads the commits of the branches
+ * @param tables has the workbooks at commits that were read before, and afterwards those at the heads
+ * @throws MirrorError `service.failed` when git cannot read them
  */
-export function createHistoryReader(git: Git, gitDirectory: string) {
-  /** The workbooks at the heads of the last reading. */
-  const tables = new Map<string, Map<string, Workbook>>();
-
-  /** Reads the commits between the heads of the last reading and other heads. */
-  async function walk(heads: ReadonlySet<string>): Promise<void> {
-    const range = [...heads, ...[...tables.keys()].map((id) => `^${id}`)].map((line) => `${line}\n`).join('');
-    const fold = createFold(tables, await countUses(git, gitDirectory, range, heads));
-    const reader = createLogReader(fold);
+export async function readHistories(
+  git: Git,
+  gitDirectory: string,
+  heads: ReadonlySet<string>,
+  tables: WorkbookTables,
+): Promise<void> {
+  if (heads.size === 0) return tables.clear();
+  const range = [...heads, ...[...tables.keys()].map((id) => `^${id}`)].map((line) => `${line}\n`).join('');
+  const isFirst = tables.size === 0;
+  try {
+    const reader = createLogReader(createFold(tables, await countUses(git, gitDirectory, range, heads)));
     await git.tokens(gitDirectory, LOG_ARGUMENTS, reader.onToken, range);
     reader.close();
     // A head before the known ones is not in the range: without its table, its workbooks would look deleted.
     for (const id of heads) if (!tables.has(id)) throw incomplete(id);
     for (const id of tables.keys()) if (!heads.has(id)) tables.delete(id);
+  } catch (error) {
+    if (isFirst) throw error;
+    // A known commit may be gone from the repository, or a branch may be at a commit before one.
+    tables.clear();
+    await readHistories(git, gitDirectory, heads, tables);
   }
-
-  return {
-    /**
-     * Gives the workbooks at these commits, the heads of branches.
-     * @throws MirrorError `service.failed` when git cannot read them
-     */
-    async read(heads: ReadonlySet<string>): Promise<ReadonlyMap<string, WorkbookTable>> {
-      const isFirst = tables.size === 0;
-      try {
-        if (heads.size > 0) await walk(heads);
-        return tables;
-      } catch (error) {
-        tables.clear();
-        if (isFirst) throw error;
-        // An earlier head may be gone from the repository, or a branch may be at a commit before one.
-        return this.read(heads);
-      }
-    },
-  };
 }
 
 /** Counts how many commits need the table of each: its children in the range, and one more for a head. */
@@ -94,7 +84,7 @@ const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
  * file of this name.
  * @param tables has the tables of all parents, and gets the table of the commit; one that no other commit needs is dropped
  */
-function createFold(tables: Map<string, Map<string, Workbook>>, uses: Map<string, number>) {
+function createFold(tables: WorkbookTables, uses: Map<string, number>) {
   /** Whether no other commit needs the table of a parent any more. */
   const isLastUse = (id: string): boolean => {
     const left = (uses.get(id) ?? 0) - 1;

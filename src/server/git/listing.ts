@@ -7,7 +7,7 @@ import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { workbookKindOf } from '../checker/checker.ts';
 import type { WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
-import { createHistoryReader, type WorkbookTable } from './history.ts';
+import { readHistories, type WorkbookTables } from './history.ts';
 import { type Heads, readHeads } from './refs.ts';
 import type { Registry } from './repositories.ts';
 import type { RegisteredRepository } from './repository-index.ts';
@@ -15,6 +15,13 @@ import { reasonOf, type Tell } from './tell.ts';
 
 /** Sorted by id, then by branch. */
 type Rows = readonly WorkbookRow[];
+
+/** The last reading of a repository. */
+interface Known {
+  readonly heads: Heads;
+  readonly rows: Rows;
+  readonly tables: WorkbookTables;
+}
 
 /** Number of repositories read at once: reading a long history keeps a processor busy for seconds. */
 const REPOSITORIES_AT_ONCE = 2;
@@ -29,19 +36,26 @@ export function createWorkbookListing(
   tell: Tell = () => {},
 ) {
   const places = new Places(REPOSITORIES_AT_ONCE);
-  const readers = new Map<string, () => Promise<Rows>>();
-  /** The last known rows of each repository; none for one that was never read. */
-  const known = new Map<string, Rows>();
+  const known = new Map<string, Known>();
   const unreadable = new Set<string>();
   let latest: { readonly pieces: readonly Rows[]; readonly rows: Rows } = { pieces: [], rows: [] };
 
+  async function read({ id, full_name }: RegisteredRepository): Promise<void> {
+    const gitDirectory = registry.gitDirectory(id);
+    const heads = await readHeads(git, gitDirectory);
+    const before = known.get(id);
+    if (before !== undefined && areEqual(before.heads, heads)) return;
+    const tables: WorkbookTables = before?.tables ?? new Map();
+    await readHistories(git, gitDirectory, new Set(heads.values()), tables);
+    known.set(id, { heads, rows: await makeRows(tables, full_name, heads), tables });
+  }
+
   /** Reads a repository. If it is unreadable, returns the last reading. */
-  async function rowsOf({ id, full_name, cloned }: RegisteredRepository): Promise<Rows> {
+  async function rowsOf(repository: RegisteredRepository): Promise<Rows> {
+    const { id, full_name, cloned } = repository;
     if (!cloned) return NO_ROWS;
-    const read = readers.get(id) ?? createRowReader(git, registry.gitDirectory(id), full_name);
-    readers.set(id, read);
     try {
-      known.set(id, await read());
+      await read(repository);
       if (unreadable.delete(id)) tell(`${full_name}: its workbooks can be read again.`);
     } catch (error) {
       if (!unreadable.has(id))
@@ -52,7 +66,7 @@ export function createWorkbookListing(
         );
       unreadable.add(id);
     }
-    const rows = known.get(id);
+    const rows = known.get(id)?.rows;
     if (rows !== undefined) return rows;
     // Leaving its rows out would look like deletion.
     const message = `the workbooks of ${full_name} cannot be read, and the list is not given without them`;
@@ -90,20 +104,6 @@ function compareRows(left: WorkbookRow, right: WorkbookRow): number {
   return byCodeUnits(left.id, right.id) || byCodeUnits(left.branch, right.branch);
 }
 
-/** Makes a function that reads the rows of a repository; it gives the same array as long as no branch has moved. */
-function createRowReader(git: Git, gitDirectory: string, integration: string): () => Promise<Rows> {
-  const histories = createHistoryReader(git, gitDirectory);
-  let latest: { readonly heads: Heads; readonly rows: Rows } | null = null;
-  return async () => {
-    const heads = await readHeads(git, gitDirectory);
-    if (latest === null || !areEqual(latest.heads, heads)) {
-      const tables = await histories.read(new Set(heads.values()));
-      latest = { heads, rows: await makeRows(tables, integration, heads) };
-    }
-    return latest.rows;
-  };
-}
-
 function areEqual(left: Heads, right: Heads): boolean {
   return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
 }
@@ -112,11 +112,7 @@ function areEqual(left: Heads, right: Heads): boolean {
 const ROWS_AT_ONCE = 5000;
 
 /** Makes the rows of one repository. Branches share the version of a workbook. */
-async function makeRows(
-  tables: ReadonlyMap<string, WorkbookTable>,
-  integration: string,
-  heads: Heads,
-): Promise<Rows> {
+async function makeRows(tables: WorkbookTables, integration: string, heads: Heads): Promise<Rows> {
   const branches = [...heads].sort(([left], [right]) => byCodeUnits(left, right));
   const paths = new Set<string>();
   for (const table of tables.values()) for (const path of table.keys()) paths.add(path);
