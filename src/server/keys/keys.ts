@@ -67,18 +67,8 @@ function randomText(prefix: string): string {
   return `${prefix}${randomBytes(KEY_BYTES).toString('base64url')}`;
 }
 
-/** The longest name of a key, in characters. */
-const LONGEST_NAME = 200;
-
-/** Git accepts no other name for an author (git-commit-tree(1)). */
-function canBeAuthor(name: string): boolean {
-  return (
-    /[\p{L}\p{N}]/u.test(name) &&
-    name === name.trim() &&
-    name.length <= LONGEST_NAME &&
-    !/[\p{Cc}\p{Bidi_Control}\u2028\u2029<>]/u.test(name)
-  );
-}
+/** A name that Git accepts for an author (git-commit-tree(1)), and that can be shown. */
+const NAME = /^(?=.*[\p{L}\p{N}])(?!\s|.*\s$)[^\p{Cc}\p{Bidi_Control}\u2028\u2029<>]{1,200}$/u;
 
 /**
  * Makes a key of 256 random bits. A group key comes with a secret to sign webhooks with: checking a signature needs the
@@ -91,8 +81,8 @@ export function makeKey(
   name: string,
   createdAt: Date,
 ): { readonly key: string; readonly stored: StoredKey } {
-  if (!canBeAuthor(name)) {
-    const message = `${JSON.stringify(name)} cannot be the name of a key: it needs a letter or digit, at most ${LONGEST_NAME} characters, no <, > or control character, and no space at its ends.`;
+  if (!NAME.test(name)) {
+    const message = `${JSON.stringify(name)} cannot be the name of a key: it needs a letter or digit, at most 200 characters, no <, > or control character, and no space at its ends.`;
     throw new MirrorError('usage.invalid', message, {
       hint: 'Give the name of a person or of the sender of webhooks; it becomes the author of uploads with the key.',
     });

@@ -80,7 +80,7 @@ export async function contentOf(
     name: file.path.slice(place.prefix.length),
     read: (...how: Parameters<Content['open']>) => readFile(tree, file, ...how),
   }));
-  return { kind, etag, sizeBytes: zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
+  return { kind, etag, sizeBytes: await zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
 }
 
 /** Error codes for a path that is missing, or is something other than expected. */

@@ -33,15 +33,10 @@ interface Entry extends ZipSource {
 const GATHERED_BYTES = 64 * 1024;
 
 /** The length of an archive in bytes. */
-export function zipBytes(files: readonly ZipSource[]): number {
-  let offset = 0;
-  let directoryBytes = 0;
-  for (const file of files) {
-    const entry = { ...file, crc32: 0, offset };
-    directoryBytes += recordOf(entry, CENTRAL).length;
-    offset += recordOf(entry, LOCAL).length + file.sizeBytes;
-  }
-  return offset + directoryBytes + endRecords(files.length, directoryBytes, offset).length;
+export async function zipBytes(files: readonly ZipSource[]): Promise<number> {
+  let sizeBytes = 0;
+  for await (const part of partsOf(files, () => Promise.resolve(0))) sizeBytes += lengthOf(part);
+  return sizeBytes;
 }
 
 /**
@@ -56,11 +51,10 @@ export async function* zipOf(
   let held: Uint8Array[] = [];
   let heldBytes = 0;
   let at = 0;
-  for await (const part of partsOf(sources, signal)) {
-    const sizeBytes = 'read' in part ? part.sizeBytes : part.length;
+  for await (const part of partsOf(sources, (file) => crcOf(file, signal))) {
     const from = Math.max(0, first - at);
-    const to = Math.min(sizeBytes, last + 1 - at);
-    at += sizeBytes;
+    const to = Math.min(lengthOf(part), last + 1 - at);
+    at += lengthOf(part);
     if (from >= to) continue;
     const pieces =
       'read' in part ? part.read(signal, { first: from, last: to - 1 }) : [part.subarray(from, to)];
@@ -77,28 +71,31 @@ export async function* zipOf(
   if (heldBytes > 0) yield Buffer.concat(held);
 }
 
-/** The parts of an archive in their order: records, and files in place of their contents. */
+/** A part of an archive: a record, or a file in place of its content. */
+type Part = Buffer | ZipSource;
+
+function lengthOf(part: Part): number {
+  return 'read' in part ? part.sizeBytes : part.length;
+}
+
+/** The parts of an archive in their order. */
 async function* partsOf(
   files: readonly ZipSource[],
-  signal: AbortSignal,
-): AsyncGenerator<Buffer | ZipSource> {
-  const entries: Entry[] = [];
+  crc32Of: (file: ZipSource) => Promise<number>,
+): AsyncGenerator<Part> {
+  const directory: Buffer[] = [];
   let offset = 0;
   for (const file of files) {
-    const entry = { ...file, crc32: await crcOf(file, signal), offset };
-    entries.push(entry);
+    const entry = { ...file, crc32: await crc32Of(file), offset };
+    directory.push(recordOf(entry, CENTRAL));
     const header = recordOf(entry, LOCAL);
     yield header;
     yield file;
     offset += header.length + file.sizeBytes;
   }
-  let directoryBytes = 0;
-  for (const entry of entries) {
-    const record = recordOf(entry, CENTRAL);
-    yield record;
-    directoryBytes += record.length;
-  }
-  yield endRecords(entries.length, directoryBytes, offset);
+  yield* directory;
+  const directoryBytes = directory.reduce((sum, { length }) => sum + length, 0);
+  yield endRecords(files.length, directoryBytes, offset);
 }
 
 async function crcOf({ sizeBytes, crc32: known, read }: ZipSource, signal: AbortSignal): Promise<number> {

@@ -3,13 +3,12 @@ import { dirname, join } from 'node:path';
 
 import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request.ts';
 import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
 import type { Bytes, Upload } from '../http/library.ts';
 import { type Git, settingArguments } from '../git/git.ts';
 import { readBlob } from '../git/objects.ts';
-import { readBranches, settleDefaultBranch } from '../git/refs.ts';
+import { type Heads, readBranches, settleDefaultBranch } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 
 const NO_COMMIT = '0'.repeat(40);
@@ -93,7 +92,10 @@ async function commit(
 ): Promise<{ readonly branch: string; readonly commitId: string }> {
   const { defaultBranch, heads } = await readBranches(git, gitDirectory);
   const branch = wanted === '' ? (defaultBranch ?? FIRST_BRANCH) : wanted;
-  await checkBranchName(git, branch);
+  const reference = `refs/heads/${branch}`;
+  await git.run(null, ['check-ref-format', reference]).catch(() => {
+    throw invalid(`Git does not accept ${JSON.stringify(branch)} as the name of a branch`);
+  });
   const head = heads.get(branch) ?? null;
   const parent = head ?? heads.get(defaultBranch ?? '') ?? null;
   const treeId = await writeTree(git, gitDirectory, parent, files);
@@ -112,18 +114,13 @@ async function commit(
     },
     input: message.endsWith('\n') ? message : `${message}\n`,
   });
-  await moveBranch(git, gitDirectory, branch, commitId, head);
+  await git
+    .run(gitDirectory, ['update-ref', reference, commitId, head ?? NO_COMMIT])
+    .catch(async (error: unknown) => {
+      throw reasonOfRefusal(branch, head, (await readBranches(git, gitDirectory)).heads) ?? error;
+    });
   await settleDefaultBranch(git, gitDirectory);
   return { branch, commitId };
-}
-
-/** @throws RequestError 400 for a name that Git does not accept for a branch */
-async function checkBranchName(git: Git, branch: string): Promise<void> {
-  try {
-    await git.run(null, ['check-ref-format', `refs/heads/${branch}`]);
-  } catch {
-    throw invalid(`Git does not accept ${JSON.stringify(branch)} as the name of a branch`);
-  }
 }
 
 /**
@@ -140,43 +137,27 @@ function writeTree(
     const environment = { GIT_INDEX_FILE: join(folder, 'index') };
     await git.run(gitDirectory, ['read-tree', parent ?? '--empty'], { environment });
     const added = files.flatMap(({ path, blobId }) => ['--cacheinfo', `100644,${blobId},${path}`]);
-    try {
-      await git.run(gitDirectory, ['update-index', '--add', ...added], { environment });
-    } catch (error) {
-      if (!(error instanceof MirrorError)) throw error;
-      throw invalid(`these files cannot be committed under these names: ${error.message}`);
-    }
+    await git
+      .run(gitDirectory, ['update-index', '--add', ...added], { environment })
+      .catch((error: Error) => {
+        throw invalid(`these files cannot be committed under these names: ${error.message}`);
+      });
     return git.text(gitDirectory, ['write-tree'], { environment });
   });
 }
 
 /**
- * Moves a branch to a new commit, if it has not moved since.
- * @throws RequestError 409 if it has, or if the name of another branch conflicts
+ * Why a branch could not be moved, by the present branches: Git's words contain paths of this machine.
+ * @param head of the branch before; null for a new one
+ * @returns null if they give no reason
  */
-async function moveBranch(
-  git: Git,
-  gitDirectory: string,
-  branch: string,
-  commitId: string,
-  head: string | null,
-): Promise<void> {
-  const args = ['update-ref', `refs/heads/${branch}`, commitId, head ?? NO_COMMIT];
-  try {
-    await git.run(gitDirectory, args);
-  } catch (error) {
-    // Git's words contain paths of this machine, so find the reason by looking at the branches.
-    const { heads } = await readBranches(git, gitDirectory);
-    const isInTheWay = (other: string): boolean =>
-      other.startsWith(`${branch}/`) || branch.startsWith(`${other}/`);
-    if ((heads.get(branch) ?? null) !== head)
-      throw new RequestError(409, 'moved', `the branch ${branch} was just changed: upload again`);
-    const other = [...heads.keys()].find(isInTheWay);
-    if (other === undefined) throw error;
-    throw new RequestError(
-      409,
-      'conflict',
-      `the branch ${branch} cannot exist together with the branch ${other}`,
-    );
-  }
+function reasonOfRefusal(branch: string, head: string | null, heads: Heads): RequestError | null {
+  if ((heads.get(branch) ?? null) !== head)
+    return new RequestError(409, 'moved', `the branch ${branch} was just changed: upload again`);
+  const other = [...heads.keys()].find(
+    (each) => each.startsWith(`${branch}/`) || branch.startsWith(`${each}/`),
+  );
+  if (other === undefined) return null;
+  const message = `the branch ${branch} cannot exist together with the branch ${other}`;
+  return new RequestError(409, 'conflict', message);
 }
