@@ -20,39 +20,20 @@ export interface Edit {
   readonly committedAt: Date;
 }
 
-/** The kinds of edit, in the order in which a branch gets them. */
-export const EDIT_KINDS = ['modify', 'add', 'delete'] as const;
-
-/** An edit before its content is made. */
-interface EditPlan {
-  readonly kind: (typeof EDIT_KINDS)[number];
-  readonly path: string;
-}
-
-/** Folder of new workbooks; workbooks are deleted only here. */
-const DRAFTS = 'Drafts/';
-/** At this number of drafts, one is deleted instead of added. */
-const MOST_DRAFTS = 3;
+/** The only workbook that is added and deleted, so that the data neither runs out nor grows. */
+const DRAFT = 'Drafts/Draft.xlsx';
 
 /**
- * Plans an edit that is possible on the branch. An edit without a workbook to work on becomes another one, so that the data
- * neither runs out nor grows.
- * @param turn number of edits so far; it selects the workbook
+ * Plans the next edit of a branch: in turn, a change of a workbook, a new draft, and its deletion.
+ * @param round number of edits of this branch so far
+ * @param turn number of edits of all branches so far; it selects the workbook
  * @param workbooks paths of the workbooks on the branch
  */
-export function planEdit(kind: EditPlan['kind'], turn: number, workbooks: readonly string[]): EditPlan {
-  const drafts = workbooks.filter((path) => path.startsWith(DRAFTS));
-  const draft = drafts[turn % Math.max(1, drafts.length)];
-  const workbook = workbooks[turn % Math.max(1, workbooks.length)];
-  if (draft !== undefined && (kind === 'delete' || (kind === 'add' && drafts.length >= MOST_DRAFTS)))
-    return { kind: 'delete', path: draft };
-  if (kind === 'modify' && workbook !== undefined) return { kind, path: workbook };
-  let number = 1;
-  while (drafts.includes(`${DRAFTS}Draft ${number}.xlsx`)) number += 1;
-  return { kind: 'add', path: `${DRAFTS}Draft ${number}.xlsx` };
+export function planEdit(round: number, turn: number, workbooks: readonly string[]) {
+  const workbook = workbooks[turn % workbooks.length];
+  if (round % 3 === 0 && workbook !== undefined) return { kind: 'changed', path: workbook } as const;
+  return { kind: workbooks.includes(DRAFT) ? 'deleted' : 'added', path: DRAFT } as const;
 }
-
-const SUMMARIES = { modify: 'changed', add: 'added', delete: 'deleted' } as const;
 
 /**
  * Makes a writer that visits all branches of all repositories in turn, each time with the next kind of edit.
@@ -74,10 +55,10 @@ export function createWriter(registry: Registry): () => Promise<Edit> {
     const round = Math.floor(turn / places.length) + (turn % places.length);
     const tree = await listFiles(git, gitDirectory, head);
     const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
-    const { kind, path } = planEdit(EDIT_KINDS[round % EDIT_KINDS.length] ?? 'modify', turn, workbooks);
+    const { kind, path } = planEdit(round, turn, workbooks);
     const at = new Date();
-    const content = kind === 'delete' ? null : await makeWorkbook({ seed: at.getTime(), asOf: at });
-    const summary = `${SUMMARIES[kind]} ${path}`;
+    const content = kind === 'deleted' ? null : await makeWorkbook({ seed: at.getTime(), asOf: at });
+    const summary = `${kind} ${path}`;
     const author = people[turn % people.length] ?? PEOPLE.anna;
     const changes = [{ path, content }];
     const commit = { branch, from: head, author, at, message: `${summary}\n`, changes };
