@@ -23,10 +23,13 @@ export class TreeChangedError extends Error {
 }
 
 /** A file or folder of a published tree. */
-export type Place =
-  | { readonly kind: 'file'; readonly file: ManifestFile }
-  /** The paths of the files begin with `prefix`, which their names in an archive omit. */
-  | { readonly kind: 'archive'; readonly prefix: string; readonly files: readonly ManifestFile[] };
+export interface Place {
+  readonly kind: Content['kind'];
+  /** The file itself, or all files of the folder. */
+  readonly files: readonly ManifestFile[];
+  /** The path of the folder with a slash, which names in its archive omit. */
+  readonly prefix: string;
+}
 
 /**
  * Finds a path in a manifest; a folder is a prefix of file paths. Names in the archive of a folder are relative to it, as in the
@@ -37,7 +40,7 @@ export type Place =
 export function findPlace(files: readonly ManifestFile[], path: string): Place {
   if (path === '') return { kind: 'archive', prefix: '', files };
   const file = files.find((each) => each.path === path);
-  if (file !== undefined) return { kind: 'file', file };
+  if (file !== undefined) return { kind: 'file', prefix: '', files: [file] };
   const prefix = `${path}/`;
   const below = files.filter((each) => each.path.startsWith(prefix));
   if (below.length > 0) return { kind: 'archive', prefix, files: below };
@@ -48,12 +51,11 @@ export function findPlace(files: readonly ManifestFile[], path: string): Place {
 const ARCHIVE_FORM = '2 stored';
 
 /** The entity tag of a place: only the same bytes have it (RFC 9110, section 8.8.3). */
-export function tagOf(place: Place): string {
-  if (place.kind === 'file') return `"${place.file.sha256}"`;
+export function tagOf({ kind, files, prefix }: Place): string {
+  if (kind === 'file') return `"${files[0]?.sha256}"`;
   const hash = createHash('sha256').update(ARCHIVE_FORM);
-  for (const { path, sha256, mode, mtimeMs } of place.files) {
-    hash.update(`\n${JSON.stringify([path.slice(place.prefix.length), sha256, mode, mtimeMs])}`);
-  }
+  for (const { path, sha256, mode, mtimeMs } of files)
+    hash.update(`\n${JSON.stringify([path.slice(prefix.length), sha256, mode, mtimeMs])}`);
   return `"${hash.digest('hex')}"`;
 }
 
@@ -67,20 +69,17 @@ export async function contentOf(
   place: Place,
   signal?: AbortSignal,
 ): Promise<Omit<Content, 'verifiedAtMs'>> {
-  const { kind } = place;
-  const etag = tagOf(place);
-  if (kind === 'file') {
-    const { file } = place;
-    await checkFiles(tree, [file], signal);
-    return { kind, etag, sizeBytes: file.sizeBytes, open: (...how) => readFile(tree, file, ...how) };
-  }
-  await checkFiles(tree, place.files, signal);
-  const sources = place.files.map((file) => ({
-    ...file,
-    name: file.path.slice(place.prefix.length),
-    read: (...how: Parameters<Content['open']>) => readFile(tree, file, ...how),
-  }));
-  return { kind, etag, sizeBytes: await zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
+  const { kind, files, prefix } = place;
+  await checkFiles(tree, files, signal);
+  const sources = files.map((file) => {
+    const read: Content['open'] = (...how) => readFile(tree, file, ...how);
+    return Object.assign({ name: file.path.slice(prefix.length), read }, file);
+  });
+  const facts = { kind, etag: tagOf(place) };
+  const [first] = sources;
+  if (kind === 'file' && first !== undefined)
+    return { ...facts, sizeBytes: first.sizeBytes, open: first.read };
+  return { ...facts, sizeBytes: await zipBytes(sources), open: (...how) => zipOf(sources, ...how) };
 }
 
 /** Error codes for a path that is missing, or is something other than expected. */

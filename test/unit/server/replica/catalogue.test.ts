@@ -113,12 +113,12 @@ describe('a path', () => {
     ['a-b', ['c']],
   ])('%j is a folder with %j', (path, expected) => {
     const place = findPlace(files, path);
-    if (place.kind !== 'archive') throw new Error('it is a file');
+    expect(place.kind).toBe('archive');
     expect(place.files.map((each) => each.path.slice(place.prefix.length))).toEqual(expected);
   });
 
   it.each(['a', 'b/c'])('%j is a file', (path) => {
-    expect(findPlace(files, path)).toMatchObject({ kind: 'file', file: { path } });
+    expect(findPlace(files, path)).toMatchObject({ kind: 'file', files: [{ path }] });
   });
 
   it.each(['c', 'b/', 'B', 'b/d/e/f', '.', '..', 'a/..'])('%j does not exist', (path) => {
@@ -146,7 +146,8 @@ describe('the tag of an archive', () => {
   });
 
   it('of a file depends only on its bytes', () => {
-    const tag = (more: Partial<ManifestFile>): string => tagOf({ kind: 'file', file: file('a', more) });
+    const tag = (more: Partial<ManifestFile>): string =>
+      tagOf({ kind: 'file', prefix: '', files: [file('a', more)] });
     expect(tag({ mode: 0o755, mtimeMs: 5, path: 'b' })).toBe(tag({}));
     expect(tag({ sha256: 'b'.repeat(64) })).not.toBe(tag({}));
   });
