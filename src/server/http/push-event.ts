@@ -40,10 +40,8 @@ export async function answerPushEvent(
   // Without a key or a signature the body is not read.
   if (!isKeySent && headers[SIGNATURE_HEADER] === undefined)
     throw unauthorized('the group key is missing or not valid');
-  if (changes === null) {
-    const message = 'this service is a replica of a mirror, and fetches nothing';
-    throw new RequestError(403, 'read_only', message);
-  }
+  if (changes === null)
+    throw new RequestError(403, 'read_only', 'this service is a replica of a mirror, and fetches nothing');
   const bytes = await readBody(bodyOf(body), BODY_LIMIT_BYTES);
   if (!isKeySent && !isSigned(headers, keys, bytes))
     throw unauthorized(
@@ -64,16 +62,12 @@ export async function answerPushEvent(
   throw new RequestError(409, 'not_external', message);
 }
 
-function textOf(header: string | string[] | undefined): string {
-  return typeof header === 'string' ? header : '';
-}
-
 /**
  * Whether a group key was sent. Other values of these headers may be credentials for a proxy.
  * @throws RequestError 403 for a key of another kind
  */
 function carriesGroupKey(headers: IncomingHttpHeaders, keys: readonly KnownKey[]): boolean {
-  const sent = KEY_HEADERS.map((name) => withoutScheme(textOf(headers[name])));
+  const sent = KEY_HEADERS.map((name) => withoutScheme(headers[name]?.toString() ?? ''));
   if (sent.some((key) => findKey(keys, key, 'group') !== null)) return true;
   if (sent.every((key) => findKey(keys, key) === null)) return false;
   const message = 'incoming webhooks take a group key only: a webhook needs no other rights';
@@ -82,7 +76,7 @@ function carriesGroupKey(headers: IncomingHttpHeaders, keys: readonly KnownKey[]
 
 /** Whether a group key's secret signed the body. */
 function isSigned(headers: IncomingHttpHeaders, keys: readonly KnownKey[], body: Uint8Array): boolean {
-  const [, digits] = /^sha256=([0-9a-f]{64})$/i.exec(textOf(headers[SIGNATURE_HEADER])) ?? [];
+  const [, digits] = /^sha256=([0-9a-f]{64})$/i.exec(String(headers[SIGNATURE_HEADER])) ?? [];
   if (digits === undefined) return false;
   const sent = Buffer.from(digits, 'hex');
   return keys.some(
@@ -112,16 +106,9 @@ function payloadOf(text: string): unknown {
 const text = z.string().catch('');
 
 /** The fields in which GitHub, GitLab, Gitea and Forgejo send the address of a repository. */
+const FIELDS = ['url', 'clone_url', 'html_url', 'git_http_url', 'http_url', 'web_url', 'homepage'];
 const ADDRESSES = z
-  .object({
-    url: text,
-    clone_url: text,
-    html_url: text,
-    git_http_url: text,
-    http_url: text,
-    web_url: text,
-    homepage: text,
-  })
+  .object(Object.fromEntries(FIELDS.map((field) => [field, text])))
   .transform((fields) => Object.values(fields))
   .catch([]);
 

@@ -26,17 +26,11 @@ export function findRepository(
   const exact =
     repositories.find(({ id }) => id === reference) ??
     repositories.find(({ full_name }) => full_name === reference);
-  if (exact !== undefined) return exact;
   const named = repositories.filter(({ name }) => name === reference);
-  if (named.length > 1) {
-    const names = named.map(({ full_name }) => full_name).join(', ');
-    throw new RequestError(
-      409,
-      'ambiguous',
-      `several repositories are called ${reference}: use one of ${names}`,
-    );
-  }
-  return named[0];
+  if (exact !== undefined || named.length < 2) return exact ?? named[0];
+  const names = named.map(({ full_name }) => full_name).join(', ');
+  const message = `several repositories are called ${reference}: use one of ${names}`;
+  throw new RequestError(409, 'ambiguous', message);
 }
 
 /**

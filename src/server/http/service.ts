@@ -26,18 +26,6 @@ export interface ServiceOptions extends Sources {
   readonly onTrouble?: (error: Error) => void;
 }
 
-/** The embedded service: the API of the workbook service, on any library. */
-export interface Service {
-  /**
-   * Starts to answer.
-   * @returns the base address, which ends in `/api`; it names the machine if it listens on all addresses
-   * @throws MirrorError `http.unusable` when the address is taken or not ours
-   */
-  readonly listen: (place: ListenPlace) => Promise<{ baseUrl: string; port: number }>;
-  /** Stops at once: open connections are cut. */
-  readonly close: () => Promise<void>;
-}
-
 /** A push or file of some gigabytes takes long; a git program that is silent for some minutes is ended with its connection. */
 const PATIENCE: ServerPatience = { requestMs: 3_600_000, idleMs: 300_000 };
 
@@ -52,8 +40,8 @@ export function reachableHost(host: string, machine: string = hostname()): strin
   return named.includes(':') ? `[${named}]` : named;
 }
 
-/** Makes the embedded service on a library; the caller closes the library. */
-export function createService(options: ServiceOptions): Service {
+/** Makes the embedded service, the API of the workbook service, on a library; the caller closes the library. */
+export function createService(options: ServiceOptions) {
   const server = createHttpServer(PATIENCE, SETTING, (error) => options.onTrouble?.(error));
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
@@ -74,10 +62,16 @@ export function createService(options: ServiceOptions): Service {
     });
   });
   return {
-    listen: async (place) => {
+    /**
+     * Starts to answer.
+     * @returns the base address, which ends in `/api`; it names the machine if it listens on all addresses
+     * @throws MirrorError `http.unusable` when the address is taken or not ours
+     */
+    listen: async (place: ListenPlace) => {
       const port = await server.listen(place);
       return { baseUrl: `http://${reachableHost(place.host)}:${port}${BASE_PATH}`, port };
     },
+    /** Stops at once: open connections are cut. */
     close: server.close,
   };
 }
