@@ -230,21 +230,16 @@ export const command = kindOf('<list>', parseCommand, {
   json: { minItems: 1, type: 'array', items: TEXT },
 });
 
-/** A secret whose text is checked; the messages of the check quote nothing of the text. */
+/** A secret whose values are checked; the messages of the check quote nothing of them. */
 export function secretKind(
   valueHint: string,
-  problem: (text: string) => string | undefined,
+  check: (value: string) => string | undefined,
   holdsSeveral = false,
 ): Kind<Secret> {
-  const checked = (found: Secret): Secret => {
-    const message = problem(found.reveal());
-    if (message !== undefined) throw invalidValue(message);
-    return found;
-  };
-  return kindOf(valueHint, (text) => checked(inlineSecret(text, holdsSeveral)), {
+  return kindOf(valueHint, (text) => inlineSecret(text, check, holdsSeveral), {
     kind: 'secret',
     json: { ...TEXT, writeOnly: true },
-    parseFile: (file) => checked(fileSecret(file, holdsSeveral)),
+    parseFile: (file) => fileSecret(file, check, holdsSeveral),
     spell: String,
   });
 }
@@ -253,4 +248,4 @@ export function secretKind(
 export const secret = secretKind('<secret>', addressInPlaceOfKey);
 
 /** Keys of the service, one per line, as a secret: they are tried in order. */
-export const keys = secretKind('<secret>', () => undefined, true);
+export const keys = secretKind('<secret>', addressInPlaceOfKey, true);

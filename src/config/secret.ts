@@ -105,20 +105,24 @@ const PASTED: ReadonlyArray<readonly [RegExp, string]> = [
   [/[^\x21-\x7e]/, 'holds letters outside of ASCII, which no key has: copy the key alone'],
 ];
 
+/** Why a text cannot be the value of a secret; undefined if it can. The message quotes nothing of it. */
+type SecretCheck = (value: string) => string | undefined;
+
+const anyText: SecretCheck = () => undefined;
+
 /**
  * Reads the values in the text of a secret: one value, or keys one per line. Repeated and empty lines are ignored.
  *
  * @param where the start of the messages: the source of the text
  * @throws MirrorError `settings.invalid`, never with a part of the text
  */
-function parseSecret(text: string, holdsSeveral: boolean, where = ''): Values {
+function parseSecret(text: string, check: SecretCheck, holdsSeveral: boolean, where = ''): Values {
   const whole = text.replace(/[\r\n]+$/, '');
   const lines = holdsSeveral ? whole.split(/\r\n|\r|\n/) : [whole];
   const values = new Set<string>();
   for (const [index, line] of lines.entries()) {
     if (line === '') continue;
-    const pasted = PASTED.find(([pattern]) => pattern.test(line))?.[1];
-    const problem = pasted ?? (holdsSeveral ? addressInPlaceOfKey(line) : undefined);
+    const problem = PASTED.find(([pattern]) => pattern.test(line))?.[1] ?? check(line);
     if (problem !== undefined)
       throw invalidValue(`${where}${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
     values.add(line);
@@ -130,7 +134,7 @@ function parseSecret(text: string, holdsSeveral: boolean, where = ''): Values {
   return [first, ...more];
 }
 
-/** The problem if an address was given in place of a key; undefined otherwise. */
+/** The check of a key: an address was given in its place. */
 export function addressInPlaceOfKey(text: string): string | undefined {
   return /^[a-z][a-z0-9+.-]*:\/\//i.test(text)
     ? 'is an address: give the key that the service shows there'
@@ -142,8 +146,8 @@ export function addressInPlaceOfKey(text: string): string | undefined {
  *
  * @throws MirrorError `settings.invalid`, never with the value
  */
-export function inlineSecret(text: string, holdsSeveral = false): Secret {
-  const values = parseSecret(text, holdsSeveral);
+export function inlineSecret(text: string, check = anyText, holdsSeveral = false): Secret {
+  const values = parseSecret(text, check, holdsSeveral);
   return new Secret(() => values);
 }
 
@@ -154,7 +158,7 @@ export function inlineSecret(text: string, holdsSeveral = false): Secret {
  * @param path absolute
  * @throws MirrorError `settings.invalid` if the file has no usable secret now
  */
-export function fileSecret(path: string, holdsSeveral = false): Secret {
+export function fileSecret(path: string, check = anyText, holdsSeveral = false): Secret {
   let stamp = '';
   let values: Values | null = null;
   const read = (): Values => {
@@ -165,7 +169,7 @@ export function fileSecret(path: string, holdsSeveral = false): Secret {
     // A pipe or a device is read only once.
     if (values !== null && (stamp === present || !stat.isFile())) return values;
     if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
-    values = parseSecret(readFileSync(path, 'utf8'), holdsSeveral, `the content of ${path}: `);
+    values = parseSecret(readFileSync(path, 'utf8'), check, holdsSeveral, `the content of ${path}: `);
     stamp = present;
     return values;
   };

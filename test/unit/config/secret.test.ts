@@ -5,11 +5,12 @@ import { inspect } from 'node:util';
 
 import { beforeEach, describe, expect, it } from 'vitest';
 
-import { fileSecret, inlineSecret } from '../../../src/config/secret.ts';
+import { addressInPlaceOfKey, fileSecret, inlineSecret } from '../../../src/config/secret.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const oneSecret = (text: string): readonly string[] => inlineSecret(text).revealAll();
-const severalKeys = (text: string): readonly string[] => inlineSecret(text, true).revealAll();
+const severalKeys = (text: string): readonly string[] =>
+  inlineSecret(text, addressInPlaceOfKey, true).revealAll();
 
 describe('a secret', () => {
   it('gives its value only by reveal()', () => {
@@ -54,7 +55,7 @@ describe('several keys', () => {
     ['two\none\ntwo\n', ['two', 'one']],
   ])('%j are %j', (text, keys) => {
     expect(severalKeys(text)).toStrictEqual(keys);
-    const secret = inlineSecret(text, true);
+    const secret = inlineSecret(text, addressInPlaceOfKey, true);
     expect(secret.revealAll()).toStrictEqual(keys);
     expect(secret.reveal()).toBe(keys[0]);
     expect(`${String(secret)} ${JSON.stringify(secret)} ${inspect(secret)}`).not.toMatch(/one|two/);
@@ -183,8 +184,8 @@ describe('a secret in a file', () => {
 
   it('keeps the last good value while the file is missing, empty or unusable', () => {
     writeFileSync(path, 'good');
-    const secret = fileSecret(path);
-    for (const bad of ['', '\n', 'a\nb', 'x'.repeat(70_000)]) {
+    const secret = fileSecret(path, addressInPlaceOfKey);
+    for (const bad of ['', '\n', 'a\nb', 'https://h/', 'x'.repeat(70_000)]) {
       writeFileSync(path, bad);
       expect(secret.reveal()).toBe('good');
     }
@@ -205,13 +206,13 @@ describe('a secret in a file', () => {
 
   it('names the file and line of an unusable key, but not its text', () => {
     writeFileSync(path, 'good\nb4d key\n');
-    const { message } = caught(() => fileSecret(path, true));
+    const { message } = caught(() => fileSecret(path, addressInPlaceOfKey, true));
     expect(message).toBe(`the content of ${path}: line 2 has several words: give the value alone`);
   });
 
   it('gives all its keys after a line is added', () => {
     writeFileSync(path, 'old\n');
-    const secret = fileSecret(path, true);
+    const secret = fileSecret(path, addressInPlaceOfKey, true);
     writeFileSync(path, 'old\nnew\n');
     expect(secret.revealAll()).toStrictEqual(['old', 'new']);
   });
