@@ -91,17 +91,15 @@ class FileReader {
     const kind = settingsByName.get(name)?.kind;
     const isList = kind === 'list' || kind === 'command';
     const parts = isSeq(value) ? value.items.map((item) => this.#resolve(item)) : [value];
-    const texts = parts.map(scalarText);
-    const known = texts.filter((text) => text !== undefined);
-    const [first] = known;
-    if (isSeq(value) !== isList || known.length < texts.length || (!isList && first === undefined))
+    const texts = parts.map(scalarText).filter((text) => text !== undefined);
+    if (isSeq(value) !== isList || texts.length < parts.length)
       this.#note(name, offset, wrongShape(isList, parts.some(isAlias)));
     else if (parts.some((part) => this.#isFolded(part))) {
       // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
       this.#note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
     } else
       this.layer.values.set(name, {
-        value: kind === 'list' ? known : kind === 'command' ? JSON.stringify(known) : (first ?? ''),
+        value: kind === 'list' ? texts : kind === 'command' ? JSON.stringify(texts) : texts.join(''),
         source: this.#source(offset),
         base: dirname(this.#path),
       });

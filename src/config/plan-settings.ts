@@ -71,16 +71,13 @@ export function parseShard(text: string, hostName: string, completionIndex: stri
     throw invalidValue(
       `expected INDEX/COUNT or auto/COUNT, such as 2/5, with a count from 1 to ${MOST_SHARDS}`,
     );
-  if (which !== 'auto') {
-    const index = Number(which);
-    if (index >= 1 && index <= count) return { index, count };
-    throw invalidValue(`expected an index from 1 to ${count}, as ${count} instances share the work`);
-  }
-  const index = indexOf(hostName, completionIndex);
-  if (index <= count) return { index, count };
+  const index = which === 'auto' ? indexOf(hostName, completionIndex) : Number(which);
+  if (index >= 1 && index <= count) return { index, count };
   throw invalidValue(
-    `expected a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX, or where that is not set at the end of the host name, as a` +
-      ` StatefulSet gives it; they are ${JSON.stringify(completionIndex ?? '')} and ${JSON.stringify(hostName)}`,
+    which === 'auto'
+      ? `expected a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX, or where that is not set at the end of the host name, as a` +
+          ` StatefulSet gives it; they are ${JSON.stringify(completionIndex ?? '')} and ${JSON.stringify(hostName)}`
+      : `expected an index from 1 to ${count}, as ${count} instances share the work`,
   );
 }
 
