@@ -20,7 +20,7 @@ export interface FetchProblem {
  * Updates a repository from its source, or clones it, and returns whether anything was different.
  * @param onChange called when there is something to fetch
  */
-export type Pull = (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
+type Pull = (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
 
 /** How many clones, comparisons and fetches run at once. */
 const AT_ONCE = 4;

@@ -5,7 +5,6 @@ import { devNull } from 'node:os';
 
 import { Agent, request } from 'undici';
 
-import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
@@ -20,9 +19,7 @@ export interface Remote {
   /** An address, or an absolute path. */
   readonly source: string;
   readonly protocol: Protocol;
-  /** Scheme, host and port that the credentials are for; null for a path of this machine. */
-  readonly origin: string | null;
-  /** The path of the file that holds them, as Git reads them; without credentials there is no such file. */
+  /** The path of the file with its credentials, as Git reads them; without credentials there is no such file. */
   readonly credentialFile: string;
 }
 
@@ -33,9 +30,6 @@ interface Way {
   /** The checked addresses that git connects to; empty where it connects to a proxy, which looks the name up, or to no server. */
   readonly addresses: readonly LookupAddress[];
 }
-
-/** Timeout for looking up a name, and for asking about a redirect, in milliseconds. */
-const LOOKUP_LIMIT_MS = 10_000;
 
 /**
  * The addresses of the same network segment, where clouds serve a machine's credentials (RFC 3927, RFC 4291), and the IPv6
@@ -53,10 +47,8 @@ function isLinkLocal({ address, family }: LookupAddress): boolean {
 }
 
 async function addressesOf(host: string): Promise<LookupAddress[]> {
-  const found = lookup(host, { all: true, order: 'verbatim' });
-  return unlessAborted(found, AbortSignal.timeout(LOOKUP_LIMIT_MS)).catch((error: unknown) => {
-    const why = systemCode(error) ?? 'timeout';
-    throw new RemoteError('unreachable', `no address of ${host} is known (${why})`);
+  return lookup(host, { all: true, order: 'verbatim' }).catch((error: unknown) => {
+    throw new RemoteError('unreachable', `no address of ${host} is known (${systemCode(error)})`);
   });
 }
 
@@ -104,7 +96,8 @@ const HELPER = `!f() { if test "$1" = get; then cat "$${PATH_VARIABLE}" 2>/dev/n
  * The settings and the variables, besides the clean environment, of a git program that connects to a server. Git prompts for no
  * password and reads one only from the file, whose path the environment holds. The helper answers only for the origin of the address.
  */
-export function accessTo({ protocol, origin, credentialFile }: Omit<Remote, 'source'>) {
+export function accessTo({ source, protocol, credentialFile }: Remote) {
+  const helper = protocol === 'file' ? [] : [`credential.${new URL(source).origin}.helper=${HELPER}`];
   return {
     settings: [
       'http.followRedirects=false',
@@ -112,7 +105,7 @@ export function accessTo({ protocol, origin, credentialFile }: Omit<Remote, 'sou
       `http.lowSpeedTime=${STALL_SECONDS}`,
       // An empty value removes every helper that the machine configures.
       'credential.helper=',
-      ...(origin === null ? [] : [`credential.${origin}.helper=${HELPER}`]),
+      ...helper,
     ],
     environment: {
       GIT_ALLOW_PROTOCOL: protocol,
@@ -126,6 +119,9 @@ export function accessTo({ protocol, origin, credentialFile }: Omit<Remote, 'sou
     },
   };
 }
+
+/** Timeout for asking about a redirect, in milliseconds. */
+const REDIRECT_LIMIT_MS = 10_000;
 
 /** Git's words for a redirect that it does not follow (LC_ALL=C; git 2.39 to 2.51). */
 const REDIRECT = /requested URL returned error: 30[12378]\b/;
@@ -141,7 +137,7 @@ async function redirected(source: string, addresses: readonly LookupAddress[]): 
   });
   try {
     const asked = `${source}/info/refs?service=git-upload-pack`;
-    const signal = AbortSignal.timeout(LOOKUP_LIMIT_MS);
+    const signal = AbortSignal.timeout(REDIRECT_LIMIT_MS);
     const { location = '' } = (await request(asked, { dispatcher, signal })).headers;
     const { origin, pathname } = new URL(String(location), source);
     const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));

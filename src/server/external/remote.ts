@@ -20,11 +20,10 @@ export function remoteOf(
   credentialFile: string,
 ): Remote {
   const from = source ?? '';
-  if (source !== url && isAbsolute(from))
-    return { source: from, protocol: 'file', origin: null, credentialFile };
+  if (source !== url && isAbsolute(from)) return { source: from, protocol: 'file', credentialFile };
   try {
-    const { protocol, origin } = readAddress(from, source === url ? sources : 'any');
-    return { source: from, protocol, origin, credentialFile };
+    const { protocol } = readAddress(from, source === url ? sources : 'any');
+    return { source: from, protocol, credentialFile };
   } catch {
     const message = 'the setting serve.sources does not allow this address';
     throw new RemoteError('unsupported', message, 'To allow such addresses, set serve.sources to any.');

@@ -9,8 +9,6 @@ export type Protocol = 'https' | 'http' | 'file';
 /** A parsed address. */
 export interface Address {
   readonly protocol: Protocol;
-  /** Scheme, host and port, under which Git finds credentials (gitcredentials(7)); null for a path of this machine. */
-  readonly origin: string | null;
   /** The last segment without `.git` (service specification, section 2.1). */
   readonly name: string;
   /** The address without its scheme: `<host>/<path>.git`. */
@@ -65,7 +63,7 @@ function readLocal(text: string): Address {
   const names = namesOf(LOCAL_HOST, text.replace(/^file:\/\//i, ''));
   if (names === null)
     throw invalid('url: a repository of this machine is named file:///<path>.git or /<path>.git');
-  return { protocol: 'file', origin: null, ...names };
+  return { protocol: 'file', ...names };
 }
 
 function readNetwork(text: string, protocol: 'https' | 'http'): Address {
@@ -75,7 +73,7 @@ function readNetwork(text: string, protocol: 'https' | 'http'): Address {
   const names = namesOf(host, path);
   if (names === null || !URL.canParse(text))
     throw invalid(`url: must have the form ${FORM}, without query and fragment`);
-  return { protocol, origin: `${protocol}://${host}`, ...names };
+  return { protocol, ...names };
 }
 
 const NAME_LIMIT_BYTES = 255;

@@ -13,20 +13,10 @@ import { type Git, settingArguments } from './git.ts';
 const EXACT_ATTRIBUTES =
   '* -text -crlf -eol -ident -filter !working-tree-encoding -export-ignore -export-subst\n';
 
-/** The branch of a new, empty repository. */
-const INITIAL_BRANCH = 'main';
-
 /** Makes an empty bare repository at a path that does not exist yet. */
 export async function initialise(git: Git, gitDirectory: string): Promise<void> {
   // No template: a machine's own may bring hooks.
-  await git.run(null, [
-    'init',
-    '--quiet',
-    '--bare',
-    '--template=',
-    `--initial-branch=${INITIAL_BRANCH}`,
-    gitDirectory,
-  ]);
+  await git.run(null, ['init', '--quiet', '--bare', '--template=', '--initial-branch=main', gitDirectory]);
   await keepExact(gitDirectory);
 }
 

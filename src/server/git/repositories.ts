@@ -135,7 +135,7 @@ export class Registry {
     const row = this.externalRow(external.url, external.url);
     const credentials = credentialsOf(external);
     const remote = this.remoteOf(row);
-    if (credentials !== null && remote.origin === null)
+    if (credentials !== null && remote.protocol === 'file')
       throw invalid('username: a repository of this machine takes no user name and password');
     try {
       await this.add(row, async () => {

@@ -19,7 +19,7 @@ describe('the address of an external repository', () => {
     ['HTTPS', 'Host:8443', 'a/@b/c.d.git', 'c.d'],
     ['https', '[::1]:8443', 'Zürich%20x.git', 'Zürich%20x'],
   ])('gives the names of %s://%s/%s', (scheme, host, path, name) => {
-    const names = { protocol: 'https', origin: `https://${host}`, name, fullName: `${host}/${path}` };
+    const names = { protocol: 'https', name, fullName: `${host}/${path}` };
     for (const sources of ['https', 'any'] as const)
       expect(readAddress(`${scheme}://${host}/${path}`, sources)).toEqual(names);
   });
@@ -113,8 +113,11 @@ describe('credentials', () => {
   });
 
   it('are requested only for the origin of the address, and are in no variable', () => {
-    const origin = 'https://host:8443';
-    const remote = { protocol: 'https', origin, credentialFile: "/it's/$(here)" } as const;
+    const remote = {
+      source: 'https://host:8443/a/plan.git',
+      protocol: 'https',
+      credentialFile: "/it's/$(here)",
+    } as const;
     const { settings, environment } = accessTo(remote);
     expect(settings.filter((each) => each.startsWith('credential.'))).toEqual([
       'credential.helper=',
@@ -123,7 +126,7 @@ describe('credentials', () => {
     expect(settings).toContain('http.followRedirects=false');
     expect(settings.join()).not.toContain(remote.credentialFile);
     expect(environment).toMatchObject({ GIT_ALLOW_PROTOCOL: 'https', GIT_ASKPASS: '' });
-    const local = accessTo({ ...remote, protocol: 'file', origin: null });
+    const local = accessTo({ ...remote, source: '/a/plan.git', protocol: 'file' });
     expect(local.environment.GIT_ALLOW_PROTOCOL).toBe('file');
     expect(local.settings).toHaveLength(settings.length - 1);
   });
