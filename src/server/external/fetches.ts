@@ -57,13 +57,9 @@ export class Fetches {
     for (const { id, cloned } of list()) if (!cloned) this.soon(id);
   }
 
-  /**
-   * The current work on a repository: `cloning` until its first fetch has succeeded, also while that waits for its
-   * next attempt; `fetching` while changes come; else null.
-   */
-  activityOf(id: string): 'cloning' | 'fetching' | null {
-    if (this.find(id)?.cloned === false) return 'cloning';
-    return this.states.get(id)?.isFetching === true ? 'fetching' : null;
+  /** Whether changes of a repository are coming. */
+  isFetching(id: string): boolean {
+    return this.states.get(id)?.isFetching === true;
   }
 
   /** Why the last fetch failed; null if it succeeded. */

@@ -65,12 +65,8 @@ async function countUses(
 }
 
 /** A commit, and the workbooks that differ from its first parent, or all of them if it has none. */
-interface Commit {
-  readonly id: string;
+interface Commit extends Pick<Version, 'id' | 'author' | 'createdAt' | 'message'> {
   readonly parents: readonly string[];
-  readonly author: string;
-  readonly createdAt: string;
-  readonly message: string;
   /** Modes and ids of the new files, by path. */
   readonly changes: ReadonlyMap<string, Pick<Workbook, 'mode' | 'blobId'>>;
 }

@@ -43,8 +43,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
     statuses?.look(rows);
     const unreadable = listing.unreadable();
     // Rows of a repository that is being fetched, or is unreadable now, may be old.
-    const isBusy = ({ id }: Repository): boolean =>
-      unreadable.has(id) || registry.fetches.activityOf(id) !== null;
+    const isBusy = ({ id }: Repository): boolean => unreadable.has(id) || registry.fetches.isFetching(id);
     const busy = new Set(
       registry
         .list()

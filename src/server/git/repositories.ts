@@ -167,7 +167,7 @@ export class Registry {
    * @throws RequestError 503 while it is cloned for the first time
    */
   presentDirectory(id: string): string {
-    if (this.fetches.activityOf(id) !== 'cloning') return this.gitDirectory(id);
+    if (this.rows.some((row) => row.id === id && row.cloned)) return this.gitDirectory(id);
     const problem = this.fetches.problemOf(id);
     let message = 'this repository is being cloned for the first time: its contents come after that';
     if (problem !== null) {

@@ -258,11 +258,11 @@ describe('the status of workbooks', () => {
 
   it('is processing while the repository is fetched', async () => {
     const bench = await makeBench('x');
-    const activityOf = vi.spyOn(bench.registry.fetches, 'activityOf').mockReturnValue('fetching');
+    const isFetching = vi.spyOn(bench.registry.fetches, 'isFetching').mockReturnValue(true);
     const library = createGitLibrary(bench.registry);
     onTestFinished(library.close);
     expect(await statuses(library)).toEqual({ 'x.xlsx': 'processing' });
-    activityOf.mockRestore();
+    isFetching.mockRestore();
     expect(await statuses(library)).toEqual({ 'x.xlsx': 'success' });
   });
 });

@@ -208,7 +208,6 @@ describe('an external repository', () => {
     expect(await (await ask('/repos')).json()).toEqual([repository]);
 
     await arrived;
-    expect(registry.fetches.activityOf(repository.id)).toBe('cloning');
     const early = await ask(`/repos/${repository.id}/contents`);
     // That would make clients avoid the whole service.
     expect(early.headers.get('retry-after')).toBeNull();
@@ -222,7 +221,7 @@ describe('an external repository', () => {
 
     gate.resolve(false);
     await expect.poll(() => outcomesIn(told)).toEqual(['cloned']);
-    expect(registry.fetches.activityOf(repository.id)).toBeNull();
+    expect(registry.fetches.isFetching(repository.id)).toBe(false);
     expect((await ask(`/repos/${repository.id}/contents/plan.xlsx`)).status).toBe(200);
     expect(await placesOfSecrets(data, own)).toEqual([]);
     expect(SECRETS.filter((secret) => text.includes(secret) || told.join().includes(secret))).toEqual([]);
@@ -330,7 +329,7 @@ describe('the branches of external repositories', () => {
       .poll(async () => (await readBranches(git, registry.gitDirectory(id))).defaultBranch)
       .toBe('topic/below');
     expect(new Set(outcomesIn(told))).toEqual(new Set(['cloned', 'fetched']));
-    await expect.poll(() => registry.fetches.activityOf(id)).toBeNull();
+    await expect.poll(() => registry.fetches.isFetching(id)).toBe(false);
   });
 
   it('stay when a fetch fails, and that is reported once', async () => {
