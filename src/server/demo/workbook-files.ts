@@ -12,24 +12,20 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 const COST_CENTRES = ['Payroll', 'Rent', 'Travel', 'Marketing', 'Licences', 'Freight', 'Insurance', 'Audit'];
 const MONEY_FORMAT = '#,##0.00';
 
-/** Makes the bytes of a workbook: a budget with its months, and totals by formulas. */
+/** Makes the bytes of a workbook: a budget with its months, and totals by a formula. */
 export async function makeWorkbook({ seed, asOf }: Edition): Promise<Buffer> {
   const next = numbersFrom(seed);
-  const totalRow = COST_CENTRES.length + 2;
   const months = COST_CENTRES.map((centre, index): Row => {
     const base = 4000 + next() * 56_000;
     const amounts = MONTHS.map(() => money(Math.round(base * (90 + next() * 20)) / 100));
-    return [[centre], amounts, [sum(`B${index + 2}:M${index + 2}`)]].flat();
-  });
-  const totals = [...MONTHS, 'Total'].map((_, index) => {
-    const column = String.fromCodePoint('B'.charCodeAt(0) + index);
-    return sum(`${column}2:${column}${totalRow - 1}`);
+    const value = `SUM(B${index + 2}:M${index + 2})`;
+    const total: CellObject = { value, type: 'Formula', format: MONEY_FORMAT };
+    return [[centre], amounts, [total]].flat();
   });
   const titles = ['Cost centre', ...MONTHS, 'Total', `As of ${asOf.toISOString().slice(0, 10)}`];
   const heading: Row = titles.map((value) => ({ value, fontWeight: 'bold', backgroundColor: '#DDEBF7' }));
-  const data = [heading, ...months, ['Total', ...totals]];
   const columns = titles.map((_, index) => ({ width: index === 0 ? 18 : 13 }));
-  return writeExcelFile(data, { sheet: 'Monthly', columns, stickyRowsCount: 1 }).toBuffer();
+  return writeExcelFile([heading, ...months], { sheet: 'Monthly', columns, stickyRowsCount: 1 }).toBuffer();
 }
 
 /** Makes a generator of numbers from 0 to below 1, the same for the same seed (a linear congruential generator). */
@@ -43,8 +39,4 @@ function numbersFrom(seed: number): () => number {
 
 function money(value: number): CellObject {
   return { value, type: Number, format: MONEY_FORMAT };
-}
-
-function sum(cells: string): CellObject {
-  return { value: `SUM(${cells})`, type: 'Formula', format: MONEY_FORMAT };
 }

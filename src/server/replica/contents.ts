@@ -108,18 +108,12 @@ async function checkFiles(
     if ((await unlessAbsent(realpath(folder))) !== folder)
       throw new TreeChangedError(folder.slice(tree.length + 1), 'a folder is missing');
   });
-  await forEachConcurrently(files, LOOKUPS, async (file) => {
+  await forEachConcurrently(files, LOOKUPS, async ({ path, sizeBytes }) => {
     signal?.throwIfAborted();
-    checkFile(file, await unlessAbsent(lstat(join(tree, file.path))));
+    const stats = await unlessAbsent(lstat(join(tree, path)));
+    if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is missing');
+    if (stats.size !== sizeBytes) throw new TreeChangedError(path, 'a file has another size');
   });
-}
-
-function checkFile(
-  { path, sizeBytes }: ManifestFile,
-  stats: { readonly size: number; readonly isFile: () => boolean } | null,
-): void {
-  if (stats?.isFile() !== true) throw new TreeChangedError(path, 'a file is missing');
-  if (stats.size !== sizeBytes) throw new TreeChangedError(path, 'a file has another size');
 }
 
 const PIECE_BYTES = 256 * 1024;
@@ -137,12 +131,9 @@ async function* readFile(
   const handle = await unlessAbsent(open(join(tree, file.path), READ_FLAGS));
   if (handle === null) throw new TreeChangedError(file.path, 'a file is missing');
   try {
-    checkFile(file, await handle.stat());
-    const pieces: AsyncIterable<Uint8Array> = handle.createReadStream({
-      autoClose: false,
-      end: file.sizeBytes,
-      highWaterMark: PIECE_BYTES,
-    });
+    // One byte more than the file has would change the digest.
+    const how = { autoClose: false, end: file.sizeBytes, highWaterMark: PIECE_BYTES };
+    const pieces: AsyncIterable<Uint8Array> = handle.createReadStream(how);
     const hash = createHash('sha256');
     let kept: Uint8Array | null = null;
     let at = 0;
