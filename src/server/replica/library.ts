@@ -201,18 +201,16 @@ function targetIn(scan: Scan, { repository, branch }: Wanted): MirroredTarget | 
 }
 
 /** @throws RequestError 404 for a repository or branch that is not mirrored, 503 if that is uncertain */
-function requireTarget(scan: Scan, { repository, branch }: Wanted): void {
-  const { id, full_name } = repository;
-  const mirrored = scan.byId.get(id);
-  if (mirrored !== undefined && mirrored.shown.full_name !== full_name)
-    throw busy('the repository was just renamed');
-  if (targetIn(scan, { repository, branch }) !== null) return;
-  complete(scan);
-  if (mirrored === undefined)
-    throw new RequestError(404, 'repository_not_found', `there is no repository ${full_name}`);
+function requireTarget(scan: Scan, wanted: Wanted): void {
+  if (targetIn(scan, wanted) !== null) return;
+  const { repository, branch } = wanted;
+  const targets = complete(scan).byId.get(repository.id)?.targets;
+  if (targets === undefined)
+    throw new RequestError(404, 'repository_not_found', `there is no repository ${repository.full_name}`);
+  const names = [...targets.keys()].join(', ');
   const message =
     branch === null
-      ? `${full_name} has several branches and none of them is the usual one: name one of ${[...mirrored.targets.keys()].join(', ')}`
+      ? `${repository.full_name} has several branches and none of them is the usual one: name one of ${names}`
       : `there is no branch ${branch} in this mirror`;
   throw new RequestError(404, 'branch_not_found', message);
 }
