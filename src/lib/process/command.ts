@@ -1,12 +1,10 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, isAbsolute, join } from 'node:path';
-import { finished } from 'node:stream/promises';
 
-import { waitAtMost } from '../concurrency/shared-work.ts';
 import { MirrorError } from '../errors/errors.ts';
 import { roughDuration } from '../text/humanize.ts';
-import { startProgram } from './run.ts';
+import { drained, startProgram } from './run.ts';
 
 /** A program to run to its end. */
 export interface CommandRequest {
@@ -24,9 +22,6 @@ export interface CommandRequest {
   /** Gets the pieces of its standard output, which is thrown away where this is left out. */
   readonly onOutput?: (piece: Buffer) => void;
 }
-
-/** How long the end of its standard output is waited for, in milliseconds: a child that goes on may hold it open. */
-const DRAIN_MS = 500;
 
 /** The end of a program that was not stopped. */
 export interface CommandEnd {
@@ -61,13 +56,9 @@ export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
     isOutputIgnored: onOutput === undefined,
     signal: AbortSignal.any([signal, limit]),
   });
-  if (onOutput !== undefined) running.stdout.on('data', onOutput).on('error', () => {});
+  running.stdout.on('data', onOutput ?? (() => {})).on('error', () => {});
   const { exitCode, endedBy, said, startError } = await running.ended;
-  if (onOutput !== undefined)
-    await waitAtMost(
-      finished(running.stdout).catch(() => {}),
-      DRAIN_MS,
-    );
+  await drained(running.stdout);
   running.stdout.destroy();
   const lastLine = lastLineOf(said);
   if (startError !== null) {

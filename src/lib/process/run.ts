@@ -1,8 +1,9 @@
-import { type ChildProcess, type ChildProcessByStdio, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
-import { setTimeout as sleep } from 'node:timers/promises';
+
+import { waitAtMost } from '../concurrency/shared-work.ts';
 
 /** A program to run. */
 export interface ProgramStart {
@@ -54,34 +55,35 @@ process.on('exit', () => {
 /** Starts a program in its own process group, so that its children end with it when it is stopped. Never throws. */
 export function startProgram(start: ProgramStart) {
   const { input, signal, graceMs = 0 } = start;
-  const child = spawned(start);
-  if (child instanceof Promise) return notStarted(child, input);
-  running.add(child);
+  const { promise: exited, resolve: onExit } = Promise.withResolvers<Exit>();
+  const child = spawned(start, onExit);
+  if (child?.pid !== undefined) running.add(child);
+  // Without file descriptors for its pipes, a program has none.
+  const stdin = child?.stdin ?? new PassThrough().resume();
   // A program that ends before it has read everything says why on its standard error.
-  child.stdin.on('error', () => {});
-  const exited = exitOf(child);
+  stdin.on('error', () => {});
   const stop = (): void => {
     // After a group has ended, its id may belong to another one: input may fail long afterwards.
-    if (!running.has(child)) return;
-    child.stdin.destroy();
+    if (child === null || !running.has(child)) return;
+    stdin.destroy();
     void stopGroup(child, exited, graceMs);
   };
-  const ended = endOf(child, exited).finally(() => {
-    running.delete(child);
+  const ended = endOf(child?.stderr ?? Readable.from([]), exited).finally(() => {
+    if (child !== null) running.delete(child);
     signal?.removeEventListener('abort', stop);
   });
   signal?.addEventListener('abort', stop);
   if (signal?.aborted === true) stop();
   return {
     /** Empty if it is ignored. */
-    stdout: child.stdout ?? Readable.from([]),
+    stdout: child?.stdout ?? Readable.from([]),
     /** Settles when the program has ended; never rejects. */
     ended,
     /**
      * Settles when the input has been read to its end, or the program has ended without reading it; never rejects. Returns the
      * error by which the input failed, null for none.
      */
-    fed: feed(child.stdin, input).catch((error: unknown) => {
+    fed: feed(stdin, input).catch((error: unknown) => {
       stop();
       return asError(error);
     }),
@@ -89,65 +91,53 @@ export function startProgram(start: ProgramStart) {
   };
 }
 
-type Child = ChildProcessByStdio<Writable, Readable | null, Readable>;
+type Exit = Omit<ProgramEnd, 'said'>;
 
-/** Starts a program. @returns why that failed, if it did: Node throws some errors, and reports others a moment later */
-function spawned({
-  program,
-  args,
-  cwd,
-  environment,
-  isOutputIgnored = false,
-}: ProgramStart): Child | Promise<Error> {
-  const how = { env: environment, detached: true, ...(cwd === undefined ? {} : { cwd }) };
+/** Starts a program. Node throws some errors, and reports others a moment later. @returns null if it threw one */
+function spawned(
+  { program, args, cwd, environment, isOutputIgnored = false }: ProgramStart,
+  onExit: (exit: Exit) => void,
+): ChildProcess | null {
+  const fail = (error: unknown): void =>
+    onExit({ exitCode: null, endedBy: null, startError: asError(error) });
   try {
-    const child: Child = isOutputIgnored
-      ? spawn(program, args, { ...how, stdio: ['pipe', 'ignore', 'pipe'] })
-      : spawn(program, args, { ...how, stdio: ['pipe', 'pipe', 'pipe'] });
-    if (child.pid !== undefined) return child;
-    // It may have no pipes either, for lack of file descriptors.
-    return new Promise((resolve) => child.once('error', resolve));
+    return spawn(program, args, {
+      env: environment,
+      detached: true,
+      stdio: ['pipe', isOutputIgnored ? 'ignore' : 'pipe', 'pipe'],
+      ...(cwd === undefined ? {} : { cwd }),
+    })
+      .once('exit', (exitCode, endedBy) => onExit({ exitCode, endedBy, startError: null }))
+      .on('error', fail);
   } catch (error) {
-    return Promise.resolve(asError(error));
+    fail(error);
+    return null;
   }
-}
-
-/** The result of {@link startProgram} for a program that could not be started. */
-function notStarted(why: Promise<Error>, input: ProgramStart['input']) {
-  return {
-    stdout: Readable.from([]),
-    ended: why.then((startError): ProgramEnd => ({ exitCode: null, endedBy: null, said: '', startError })),
-    fed: feed(new PassThrough().resume(), input).catch(asError),
-    stop: (): void => {},
-  };
 }
 
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error(String(error));
 }
 
-type Exit = Pick<ProgramEnd, 'exitCode' | 'endedBy'>;
-
-/** Waits for the end of the process itself. */
-function exitOf(child: ChildProcess): Promise<Exit> {
-  // A signal that cannot be sent is no reason to fail.
-  child.on('error', () => {});
-  return new Promise((resolve) => {
-    child.once('exit', (exitCode, endedBy) => resolve({ exitCode, endedBy }));
-  });
-}
-
 /** Waits briefly for the end of a program and of its output: only the pipe may keep this process waiting for it. */
-async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<Exit>): Promise<ProgramEnd> {
+async function endOf(stderr: Readable, exited: Promise<Exit>): Promise<ProgramEnd> {
   let tail = Buffer.alloc(0);
   stderr.on('data', (chunk: Buffer) => {
     tail = Buffer.concat([tail, chunk]).subarray(-TAIL_BYTES);
   });
   stderr.on('error', () => {});
   const exit = await exited;
-  await Promise.race([finished(stderr).catch(() => {}), sleep(DRAIN_MS, undefined, { ref: false })]);
+  await drained(stderr);
   stderr.destroy();
-  return { ...exit, said: tail.toString('utf8').trim(), startError: null };
+  return { ...exit, said: tail.toString('utf8').trim() };
+}
+
+/** Waits briefly for the end of the output of a program that ended. */
+export async function drained(output: Readable): Promise<void> {
+  await waitAtMost(
+    finished(output).catch(() => {}),
+    DRAIN_MS,
+  );
 }
 
 /**
@@ -155,11 +145,9 @@ async function endOf({ stderr }: { readonly stderr: Readable }, exited: Promise<
  * itself has ended and others remain.
  */
 async function stopGroup(child: ChildProcess, exited: Promise<Exit>, graceMs: number): Promise<void> {
-  const within = (timeMs: number): Promise<unknown> =>
-    Promise.race([exited, sleep(timeMs, undefined, { ref: false })]);
-  if (graceMs > 0) await within(graceMs);
+  if (graceMs > 0) await waitAtMost(exited, graceMs);
   send(child, 'SIGTERM');
-  await within(KILL_GRACE_MS);
+  await waitAtMost(exited, KILL_GRACE_MS);
   send(child, 'SIGKILL');
 }
 
@@ -178,14 +166,12 @@ async function feed(stdin: Writable, input: ProgramStart['input']): Promise<null
     stdin.end(input);
     return null;
   }
-  const closed = new Promise<void>((resolve) => stdin.once('close', resolve));
+  const closing = new AbortController();
+  stdin.once('close', () => closing.abort());
   for await (const chunk of input) {
     // A program may end early for a reason; the sender learns of it when everything is sent.
     if (stdin.destroyed || stdin.write(chunk)) continue;
-    const drained = new AbortController();
-    const wait = once(stdin, 'drain', { signal: drained.signal }).catch(() => {});
-    await Promise.race([wait, closed]);
-    drained.abort();
+    await once(stdin, 'drain', { signal: closing.signal }).catch(() => {});
   }
   stdin.end();
   return null;
