@@ -8,7 +8,7 @@ import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
 import { type EventLog, followLevel, logOf } from './log/logger.ts';
-import { goOnWithoutOutput } from '../lib/process/streams.ts';
+import { endUnwrittenWith } from '../lib/process/streams.ts';
 import { createPassLoop } from './pass-loop.ts';
 import { followSettings, type LoadSettings } from './settings/live-settings.ts';
 import { keepSecrets } from './settings/known-secrets.ts';
@@ -73,7 +73,7 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   const { load, secrets } = keepSecrets(loadSettings);
   const first = load();
   const output = createLogOutput((event) => emit(event));
-  goOnWithoutOutput();
+  endUnwrittenWith(null);
   const log = logOf(first.settings, secrets, output);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const emit: EventSink = (event) => {

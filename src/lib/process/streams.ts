@@ -78,48 +78,44 @@ export interface OutputStream {
   readonly mayRedraw: () => boolean;
 }
 
-let isOutputBegun = false;
+/** The state of standard output at the start of a command. */
+const FRESH_OUTPUT = {
+  /** Whether anything was written to it. */
+  isBegun: false,
+  /** Whether a reader that goes away has missed requested output. */
+  isOneWhole: false,
+  /** The exit code of a command whose output cannot be written; null for a program that continues. */
+  unwrittenExitCode: EXIT_CODES.incomplete as number | null,
+};
 
-/** Whether a reader that goes away has missed requested output. */
-let isOutputOneWhole = false;
-
-/** The exit code of a command whose output cannot be written. */
-let unwrittenExitCode: number = EXIT_CODES.incomplete;
-
-/** Whether the program continues if its output cannot be written. */
-let isOutputDispensable = false;
+let output = { ...FRESH_OUTPUT };
 
 /** Takes the error of standard output instead of ending the process. */
 let onUnwritten: ((error: Error) => void) | null = null;
 
-/** Makes a program continue if its output cannot be written: the writer receives each failure. A reader that goes away still ends it. */
-export function goOnWithoutOutput(): void {
-  isOutputDispensable = true;
-}
-
-/** Makes a command end with another code if its output cannot be written: for some, 1 is an answer. */
-export function endUnwrittenWith(exitCode: number): void {
-  unwrittenExitCode = exitCode;
+/**
+ * Makes a command end with another code if its output cannot be written: for some, 1 is an answer. With null it continues: the writer
+ * receives each failure, and a reader that goes away still ends it.
+ */
+export function endUnwrittenWith(exitCode: number | null): void {
+  output.unwrittenExitCode = exitCode;
 }
 
 /** Whether anything was written to standard output since {@link forgetOutput}. */
 export function hasOutput(): boolean {
-  return isOutputBegun;
+  return output.isBegun;
 }
 
 /** Resets this, for another command line in the same process. */
 export function forgetOutput(): void {
-  isOutputBegun = false;
-  isOutputOneWhole = false;
-  isOutputDispensable = false;
-  unwrittenExitCode = EXIT_CODES.incomplete;
+  output = { ...FRESH_OUTPUT };
 }
 
 function streamOf(name: 'stdout' | 'stderr'): OutputStream {
   return {
     write: (text, level, onEnd) => {
       const stream = process[name];
-      if (name === 'stdout') isOutputBegun = true;
+      if (name === 'stdout') output.isBegun = true;
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
       stream.write(written(isMarked ? withPriority(text, level) : text), onEnd);
     },
@@ -142,8 +138,8 @@ export const standardError = streamOf('stderr');
  * that fails the process ends, as described at {@link endWithOutput}.
  */
 export function writeBytes(bytes: Uint8Array): Promise<void> {
-  isOutputBegun = true;
-  isOutputOneWhole = true;
+  output.isBegun = true;
+  output.isOneWhole = true;
   return new Promise((resolve) => {
     process.stdout.write(bytes, (error) => {
       if (error === null || error === undefined) resolve();
@@ -153,18 +149,18 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 
 /**
  * Ends in order if the reader of the output is gone, as with `| head -1`: a command that runs on is asked to stop,
- * any other ends, with 1 if half of a file is useless. Output that cannot be written for another reason, for example a full disk, is reported as an error, unless
- * {@link goOnWithoutOutput} was called.
+ * any other ends, with 1 if half of a file is useless. Output that cannot be written for another reason, for example a full disk, is
+ * reported as an error, unless the program continues ({@link endUnwrittenWith}).
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (onUnwritten !== null) return onUnwritten(error);
     if (error.code !== 'EPIPE') {
-      if (isOutputDispensable) return;
+      if (output.unwrittenExitCode === null) return;
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
-      process.exit(unwrittenExitCode);
+      process.exit(output.unwrittenExitCode);
     }
-    if (isOutputOneWhole) process.exit(EXIT_CODES.incomplete);
+    if (output.isOneWhole) process.exit(EXIT_CODES.incomplete);
     if (!isStopHeard('SIGTERM')) process.exit(EXIT_CODES.ok);
     process.kill(process.pid, 'SIGTERM');
   });
@@ -176,7 +172,7 @@ export function endWithOutput(): void {
  * @throws errors of writing, for example a full disk, or a reader that is gone
  */
 export function printSeen(text: TerminalText): Promise<void> {
-  isOutputBegun = true;
+  output.isBegun = true;
   return new Promise((resolve, reject) => {
     // The caller must first undo its work.
     onUnwritten = reject;
