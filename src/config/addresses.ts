@@ -103,19 +103,16 @@ export const secretAddress = secretKind('<url>', (text) => {
 /** The length of a key, in bytes (Standard Webhooks specification, "Signature scheme"). */
 const SIGNING_KEY_BYTES = { least: 24, most: 64 } as const;
 
-/** The bytes of a signing key, in base64 with or without `whsec_` before it; null for anything else. */
-export function signingKey(text: string): Uint8Array | null {
-  const encoded = text.replace(/^whsec_/, '');
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return null;
-  const bytes = Buffer.from(encoded, 'base64');
-  const { least, most } = SIGNING_KEY_BYTES;
-  return bytes.byteLength >= least && bytes.byteLength <= most ? bytes : null;
+/** The bytes of a signing key, in base64 with or without `whsec_` before it. */
+export function signingKey(text: string): Uint8Array {
+  return Buffer.from(text.replace(/^whsec_/, ''), 'base64');
 }
 
 /** A signing key, as a secret. */
 export const secretKey = secretKind('<secret>', (text) => {
   const { least, most } = SIGNING_KEY_BYTES;
-  return signingKey(text) === null
-    ? `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`
-    : undefined;
+  const { length } = signingKey(text);
+  return /^(?:whsec_)?[A-Za-z0-9+/]+={0,2}$/.test(text) && length >= least && length <= most
+    ? undefined
+    : `expected ${least} to ${most} bytes in base64, with or without whsec_ before them`;
 });

@@ -46,7 +46,7 @@ export function createPoster(timeoutMs = ANSWER_TIMEOUT_MS) {
       { method, address, headers, body }: PostRequest,
       signal: AbortSignal,
     ): Promise<PostAnswer> => {
-      const url = parsed(address);
+      const url = new URL(address);
       const credentials = takeCredentials(url);
       const limit = AbortSignal.timeout(timeoutMs);
       let proxy: NamedProxy | null = null;
@@ -88,15 +88,6 @@ async function beginningOf(body: AsyncIterable<Uint8Array>): Promise<string> {
     // Its status says whether it took what was sent.
   }
   return Buffer.concat(pieces).toString();
-}
-
-/** An address from a file may have changed since it was checked. */
-function parsed(address: string): URL {
-  const url = URL.parse(address);
-  if (url?.protocol === 'http:' || url?.protocol === 'https:') return url;
-  throw new MirrorError('notification.failed', 'The address does not begin with http:// or https://.', {
-    hint: 'Check the file that holds it.',
-  });
 }
 
 /** The header with user name and password of an address (RFC 7617). @returns no header if it has none */

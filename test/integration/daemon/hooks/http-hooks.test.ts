@@ -108,23 +108,19 @@ describe('a webhook', () => {
     expect(received[2]?.body).toContain('B/main');
   });
 
-  it('sends waiting messages in the current format, signed with the current key, and none without a valid one', async () => {
-    const { origin, received } = await startReceiver(() => 200);
-    const target = { address: origin, key: 'garbage', format: 'json' as HttpHooks['webhookFormat'] };
+  it('sends waiting messages in the current format, signed with the current key', async () => {
+    const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
+    const target = { address: origin, key: KEY, format: 'json' as HttpHooks['webhookFormat'] };
     const { webhook, events } = start(() => hooksOf(target));
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
-    expect(received).toEqual([]);
-    expect(JSON.stringify(events)).toContain('hooks.webhookSecret');
-    expect(JSON.stringify(events)).not.toContain('garbage');
-    Object.assign(target, { key: KEY, format: 'slack' });
+    const other = KEY.replace('M', 'N');
+    Object.assign(target, { key: other, format: 'slack' });
     await webhook.close(5000);
-    expect(received).toHaveLength(1);
-    for (const { headers, body } of received) {
-      expect(JSON.parse(body)).toMatchObject({ text: expect.any(String) as string });
-      const [id, timestamp] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])];
-      expect(headers['webhook-signature']).toBe(signatureOf(KEY, id, timestamp, body));
-    }
+    const { headers = {}, body = '' } = received[1] ?? {};
+    expect(JSON.parse(body)).toMatchObject({ text: expect.any(String) as string });
+    const [id, timestamp] = [String(headers['webhook-id']), Number(headers['webhook-timestamp'])];
+    expect(headers['webhook-signature']).toBe(signatureOf(other, id, timestamp, body));
   });
 
   it('does not follow a redirect', async () => {
@@ -167,7 +163,6 @@ describe('a request', () => {
     'http://127.0.0.1:1/s3cret?s3cret',
     'http://user:s3cret@127.0.0.1:1/',
     'http://no-such-host.invalid/s3cret',
-    'not an address s3cret',
   ])('to %s fails, and only its origin is reported', async (address) => {
     const error: unknown = await startPoster()
       .send({ method: 'GET', address }, never)
