@@ -1,5 +1,5 @@
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { ID } from '../git/addresses.ts';
@@ -10,9 +10,10 @@ export interface Credentials {
 }
 
 /** Writes the file with the credentials of a repository, which only the service's own user can read; it survives a power cut. */
-export async function writeCredentials(folder: string, id: string, credentials: Credentials): Promise<void> {
+export async function writeCredentials(path: string, credentials: Credentials): Promise<void> {
+  const folder = dirname(path);
   await mkdir(folder, { recursive: true, mode: 0o700 });
-  await writeNewFile(join(folder, id), formatCredentials(credentials), 0o600);
+  await writeNewFile(path, formatCredentials(credentials), 0o600);
   await syncDirectory(folder);
 }
 

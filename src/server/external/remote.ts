@@ -1,5 +1,3 @@
-import { isAbsolute } from 'node:path';
-
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { formatSize } from '../../lib/text/units.ts';
 import { readAddress, type Sources } from '../git/addresses.ts';
@@ -11,7 +9,6 @@ import { reach, type Remote } from './reach.ts';
 
 /**
  * Decides how a repository is reached. An address from a client must fit the current setting, even if an earlier setting allowed it.
- * A separate source was chosen by the service.
  * @throws RemoteError when its address is not allowed
  */
 export function remoteOf(
@@ -20,10 +17,10 @@ export function remoteOf(
   credentialFile: string,
 ): Remote {
   const from = source ?? '';
-  if (source !== url && isAbsolute(from)) return { source: from, protocol: 'file', credentialFile };
+  // A source with another address is the path of a sample.
+  if (source !== url) return { source: from, protocol: 'file', credentialFile };
   try {
-    const { protocol } = readAddress(from, source === url ? sources : 'any');
-    return { source: from, protocol, credentialFile };
+    return { source: from, protocol: readAddress(from, sources).protocol, credentialFile };
   } catch {
     const message = 'the setting serve.sources does not allow this address';
     throw new RemoteError('unsupported', message, 'To allow such addresses, set serve.sources to any.');
@@ -76,7 +73,7 @@ export async function askRemote(
 async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
   const args = ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES];
   const [output, branch] = await Promise.all([git.text(gitDirectory, args), readDefaultBranch(gitDirectory)]);
-  return parseReferences(`ref: refs/heads/${branch}\tHEAD\n${output}`);
+  return parseReferences(`ref: refs/heads/${branch ?? ''}\tHEAD\n${output}`);
 }
 
 /** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */

@@ -139,7 +139,7 @@ export class Registry {
       throw invalid('username: a repository of this machine takes no user name and password');
     try {
       await this.add(row, async () => {
-        if (credentials !== null) await writeCredentials(dirname(remote.credentialFile), row.id, credentials);
+        if (credentials !== null) await writeCredentials(remote.credentialFile, credentials);
         await askRemote(this.git, remote, ANNOUNCEMENT_LIMIT_MS).catch(refuse);
       });
     } catch (error) {
