@@ -139,11 +139,6 @@ const COMMIT_TOKENS = 5;
 const MESSAGE_LIMIT = 64 * 1024;
 const AUTHOR_LIMIT = 1024;
 
-/** The beginning of a text, without half of a character. */
-function startOf(text: string, limit: number): string {
-  return text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
-}
-
 /** Makes a reader of the NUL-terminated tokens of `git log` with {@link LOG_ARGUMENTS}. */
 function createLogReader(onCommit: (commit: Commit) => void) {
   let head: string[] = [];
@@ -156,9 +151,9 @@ function createLogReader(onCommit: (commit: Commit) => void) {
       onCommit({
         id,
         parents: parents === '' ? [] : parents.split(' '),
-        author: startOf(author, AUTHOR_LIMIT),
+        author: author.slice(0, AUTHOR_LIMIT).toWellFormed(),
         createdAt: formatVersionTime(Number(seconds)),
-        message: startOf(message, MESSAGE_LIMIT),
+        message: message.slice(0, MESSAGE_LIMIT).toWellFormed(),
         changes,
       });
     head = [];
