@@ -1,12 +1,6 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from '../git/git.ts';
 
-/** The author of a commit. */
-export interface Person {
-  readonly name: string;
-  readonly email: string;
-}
-
 /** One change of a commit. */
 export interface FileChange {
   readonly path: string;
@@ -23,7 +17,7 @@ export interface CommitPlan {
    * or none for the branch's first commit.
    */
   readonly from?: string;
-  readonly author: Person;
+  readonly author: { readonly name: string; readonly email: string };
   readonly at: Date;
   readonly message: string;
   readonly changes: readonly FileChange[];

@@ -55,16 +55,13 @@ export async function compareWithGit(
 
 /** Gives the files below a folder, by their paths in it, with Git's ids of their bytes; empty if the folder is missing. */
 async function hashFiles(folder: string): Promise<Map<string, { blobId: string; sizeBytes: number }>> {
-  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
-  const files = entries.filter((entry) => !entry.isDirectory());
-  return new Map(
-    await Promise.all(
-      files.map(async ({ parentPath, name }) => {
-        const path = join(parentPath, name);
-        const content = await readFile(path);
-        const hash = createHash('sha1').update(`blob ${content.length}\0`).update(content);
-        return [relative(folder, path), { blobId: hash.digest('hex'), sizeBytes: content.length }] as const;
-      }),
-    ),
-  );
+  const found = new Map<string, { blobId: string; sizeBytes: number }>();
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    if (entry.isDirectory()) continue;
+    const path = join(entry.parentPath, entry.name);
+    const content = await readFile(path);
+    const hash = createHash('sha1').update(`blob ${content.length}\0`).update(content);
+    found.set(relative(folder, path), { blobId: hash.digest('hex'), sizeBytes: content.length });
+  }
+  return found;
 }

@@ -1,4 +1,4 @@
-import type { CommitPlan, FileChange, Person } from './commits.ts';
+import type { CommitPlan, FileChange } from './commits.ts';
 import { makeWorkbook } from './workbook-files.ts';
 
 const DAY_MS = 86_400_000;
@@ -8,7 +8,7 @@ export const PEOPLE = {
   anna: { name: 'Anna Schäfer', email: 'anna.schaefer@example.com' },
   jonas: { name: 'Jonas Weiß', email: 'jonas.weiss@example.com' },
   claire: { name: 'Claire Lefèvre', email: 'claire.lefevre@example.com' },
-} as const satisfies Record<string, Person>;
+} as const satisfies Record<string, CommitPlan['author']>;
 
 /** Attributes that could make a service send something else than the committed bytes. */
 const ATTRIBUTES = `*.csv text eol=crlf
@@ -36,7 +36,7 @@ function text(path: string, content: string, executable = false): FileChange {
 /** A commit on a branch, with its day counted back from now. @param from the branch that a new branch begins with */
 function commit(
   branch: string,
-  author: Person,
+  author: CommitPlan['author'],
   days: number,
   message: string,
   changes: readonly FileChange[],

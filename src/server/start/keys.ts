@@ -13,21 +13,13 @@ export interface TemporaryKeys {
   readonly apiToken: string | null;
 }
 
-/** The keys that a service accepts. */
-export interface ServedKeys {
-  readonly keys: Keys;
-  /** Null if there is a personal key already. */
-  readonly temporary: TemporaryKeys | null;
-  /** The keys known in plain text, which must not be shown. */
-  readonly secrets: readonly string[];
-}
-
 /**
  * The keys of a service: keys from the settings, keys from its directory, read at each request, and, without a personal key,
  * temporary ones that are valid until it stops.
+ * @returns also the keys known in plain text, which must not be shown
  * @throws MirrorError `directory.unusable` for a damaged file of keys
  */
-export async function openServedKeys(settings: Settings['serve']): Promise<ServedKeys> {
+export async function openServedKeys(settings: Settings['serve']) {
   const { directory } = settings;
   const stored: Keys =
     directory === undefined ? () => Promise.resolve([]) : shareWork(() => readKeys(directory));
@@ -35,7 +27,7 @@ export async function openServedKeys(settings: Settings['serve']): Promise<Serve
   const apiKey = settings.apiKey?.reveal();
   const apiToken = settings.apiToken?.reveal();
   const has = (kind: KeyKind): boolean => found.some((key) => key.kind === kind);
-  const temporary =
+  const temporary: TemporaryKeys | null =
     apiKey !== undefined || has('personal')
       ? null
       : { apiKey: randomKey(), apiToken: apiToken !== undefined || has('token') ? null : randomKey() };
@@ -45,7 +37,7 @@ export async function openServedKeys(settings: Settings['serve']): Promise<Serve
   ].flatMap(({ kind, key }) => (typeof key === 'string' ? [{ kind, key }] : []));
   const own = known.map(({ kind, key }) => fixedKey(kind, 'settings', key));
   return {
-    keys: async () => [...own, ...(await stored())],
+    keys: async (): ReturnType<Keys> => [...own, ...(await stored())],
     temporary,
     secrets: known.map(({ key }) => key),
   };
