@@ -22,13 +22,12 @@ export async function answerContents(
   const facts = { etag, ...verifiedHeader(content.verifiedAtMs) };
   if (matchesTag(asked['if-none-match'], etag)) return { status: 304, headers: facts, body: null };
   const whole = { ...facts, 'content-type': kind === 'archive' ? 'application/zip' : mediaTypeOf(path) };
-  if (sizeBytes === null) return { status: 200, headers: whole, body: { open: (gone) => open(gone) } };
+  if (sizeBytes === null) return { status: 200, headers: whole, body: { open } };
   const headers = { ...whole, 'accept-ranges': 'bytes' };
   // A range has no meaning without a body.
   const range = method === 'HEAD' ? undefined : asked.range;
   const choice = chooseRange(range, asked['if-range']?.toString(), etag, sizeBytes);
-  if (choice === 'whole')
-    return { status: 200, headers, body: { lengthBytes: sizeBytes, open: (gone) => open(gone) } };
+  if (choice === 'whole') return { status: 200, headers, body: { lengthBytes: sizeBytes, open } };
   if (choice === 'unsatisfiable') {
     const where = { ...facts, 'accept-ranges': 'bytes', 'content-range': `bytes */${sizeBytes}` };
     throw new RequestError(416, 'range_not_satisfiable', `there are ${sizeBytes} bytes`, where);

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
+import type { Generation } from '../../lib/api/requests.ts';
 import { type BufferedBody, type Reply, sendReply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS, type PageFiles } from '../../lib/http/page-files.ts';
 import { RequestError, splitTarget } from '../../lib/http/request.ts';
@@ -8,7 +9,7 @@ import { answerContents } from './contents.ts';
 import { answerCreate } from './create.ts';
 import { answerGit, basicPassword, GIT_CREDENTIAL, gitRefusal } from './git-http.ts';
 import type { Changes } from '../git/library.ts';
-import type { Keys, KnownKey } from '../keys/keys.ts';
+import type { Keys } from '../keys/keys.ts';
 import type { Library } from './library.ts';
 import { answerPushEvent } from './push-event.ts';
 import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
@@ -34,29 +35,20 @@ interface Route {
   /** Matches the path of a request as it was sent: nothing is decoded before the key is checked. */
   readonly path: RegExp;
   readonly methods: readonly string[];
-  /** Finds the key of a request; null if the route is public, or its body is signed or holds the key. */
-  readonly authorise: ((headers: ServiceRequest['headers'], keys: readonly KnownKey[]) => KnownKey) | null;
+  /** The kind of client, which decides about its key; null if the route is public, or its body is signed or holds the key. */
+  readonly client: Generation | 'git' | null;
   /** @throws RequestError if the request is refused */
   readonly answer: (sources: Sources, request: ServiceRequest) => Reply | Promise<Reply>;
 }
 
-const authoriseCurrent: Route['authorise'] = (headers, keys) => authorise('current', headers, keys);
 const READ: readonly string[] = ['GET', 'HEAD'];
-
-/** Git over HTTP (gitprotocol-http(5)); its addresses may end with `.git`. */
-const GIT: Route = {
-  path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
-  methods: [...READ, 'POST'],
-  authorise: ({ authorization }, keys) => requireKey(GIT_CREDENTIAL, basicPassword(authorization), keys),
-  answer: (sources, request) => answerGit(sources.library, changesOf(sources), request),
-};
 
 /** The API (service specification, section 4, and `/repositories` as newer installations answer it), and what lies beside it. */
 const ROUTES: readonly Route[] = [
   {
     path: /^\/api\/(?:repos|repositories)\/?$/,
     methods: [...READ, 'POST'],
-    authorise: authoriseCurrent,
+    client: 'current',
     answer: (sources, request) =>
       request.method === 'POST'
         ? answerCreate(changesOf(sources), request)
@@ -65,13 +57,13 @@ const ROUTES: readonly Route[] = [
   {
     path: /^\/api\/(?:repos|repositories)\/(?<tail>.+\/contents(?:\/.*)?)$/,
     methods: READ,
-    authorise: authoriseCurrent,
+    client: 'current',
     answer: ({ library }, request) => answerContents(library, request),
   },
   {
     path: /^\/api\/v1\/workbooks\/?$/,
     methods: READ,
-    authorise: (headers, keys) => authorise('v1', headers, keys),
+    client: 'v1',
     answer: ({ library, pageSize = DEFAULT_PAGE_SIZE }, request) =>
       answerWorkbooks(library, addressOf(request), pageSize),
   },
@@ -79,14 +71,14 @@ const ROUTES: readonly Route[] = [
     // Incoming webhooks: section 6 shows no address.
     path: /^\/api\/webhooks\/push$/,
     methods: ['POST'],
-    authorise: null,
+    client: null,
     answer: ({ library, changes = null }, request) => answerPushEvent(library, changes, request),
   },
   {
     // The form with which people upload.
     path: /^\/$/,
     methods: [...READ, 'POST'],
-    authorise: null,
+    client: null,
     answer: (sources, request) => {
       const template = Buffer.from(pageFile(sources.page, 'index.html').bytes).toString('utf8');
       if (request.method !== 'POST') return formReply(template);
@@ -96,7 +88,7 @@ const ROUTES: readonly Route[] = [
   {
     path: /^\/page\/(?<file>.*)$/,
     methods: READ,
-    authorise: null,
+    client: null,
     // The browser asks each time, so that it shows a newer version immediately.
     answer: ({ page }, { parts: { file = '' } }) => ({
       status: 200,
@@ -104,7 +96,13 @@ const ROUTES: readonly Route[] = [
       body: pageFile(page, file),
     }),
   },
-  GIT,
+  {
+    // Git over HTTP (gitprotocol-http(5)); its addresses may end with `.git`.
+    path: /^\/git\/(?<reference>.+?)(?:\.git)?\/(?<asked>info\/refs|git-upload-pack|git-receive-pack)$/,
+    methods: [...READ, 'POST'],
+    client: 'git',
+    answer: (sources, request) => answerGit(sources.library, changesOf(sources), request),
+  },
 ];
 
 /**
@@ -117,11 +115,8 @@ export function findRoute(path: string): { readonly route: Route; readonly parts
     const match = route.path.exec(path);
     if (match !== null) return { route, parts: match.groups ?? {} };
   }
-  const message =
-    path === BASE_PATH || path.startsWith(`${BASE_PATH}/`)
-      ? `the API has no path ${path}`
-      : `the API is below ${BASE_PATH}: the base address is that of this server followed by ${BASE_PATH}`;
-  throw new RequestError(404, 'not_found', message);
+  const base = `the base address of the API is that of this server followed by ${BASE_PATH}`;
+  throw new RequestError(404, 'not_found', `there is no path ${path}; ${base}`);
 }
 
 /** Answers one request; never rejects. Returns the service's own error, if there was one. */
@@ -162,17 +157,19 @@ async function replyTo(sources: Sources, message: IncomingMessage, signal: Abort
     const allow = route.methods.join(', ');
     throw new RequestError(405, 'method_not_allowed', `this path takes ${allow} only`, { allow });
   }
+  const { client } = route;
   // A replica lacks this path, with or without a key.
-  if (route === GIT && (sources.changes ?? null) === null)
+  if (client === 'git' && (sources.changes ?? null) === null)
     throw new RequestError(404, 'not_found', 'a replica has no Git');
   try {
     const keys = await sources.keys();
     // Check the key before slower work on the request.
-    route.authorise?.(headers, keys);
+    if (client === 'git') requireKey(GIT_CREDENTIAL, basicPassword(headers.authorization), keys);
+    else if (client !== null) authorise(client, headers, keys);
     const query = new URLSearchParams(sent);
     return await route.answer(sources, { method, path, parts, query, headers, body: message, keys, signal });
   } catch (error) {
-    if (route === GIT && error instanceof RequestError) return gitRefusal(error);
+    if (client === 'git' && error instanceof RequestError) return gitRefusal(error);
     throw error;
   }
 }

@@ -70,7 +70,7 @@ describe('routes of the service', () => {
   );
 
   it('answers other paths with the address of the API', () => {
-    expect(() => findRoute('/repos')).toThrow(/below \/api/);
+    expect(() => findRoute('/repos')).toThrow(/followed by \/api$/);
   });
 
   it('refuses a path that cannot be decoded', () => {
