@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
+import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
@@ -116,21 +118,17 @@ async function sendStream(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   if (response.destroyed) return;
-  const chunks = open(gone.signal)[Symbol.asyncIterator]();
-  const first = await chunks.next().catch((error: unknown) => {
-    if (gone.signal.aborted) return null;
+  const source = Readable.from(open(gone.signal)).on('error', () => {});
+  try {
+    await once(source, 'readable', { signal: gone.signal });
+  } catch (error) {
+    source.destroy();
+    if (gone.signal.aborted) return;
     throw error;
-  });
-  if (first === null) return;
-  response.writeHead(status, head);
-  async function* all(): AsyncIterable<Uint8Array> {
-    if (first?.done !== true) yield first?.value ?? new Uint8Array();
-    yield* { [Symbol.asyncIterator]: () => chunks };
   }
+  response.writeHead(status, head);
   // An error cuts the connection: an answer that ended properly would look whole.
-  await pipeline(all, response).catch(() => undefined);
-  // If a client leaves before it has taken the first bytes, the pipe ends, and not the source of the bytes.
-  void chunks.return?.().catch(() => undefined);
+  await pipeline(source, response).catch(() => undefined);
 }
 
 /** Whether a client names gzip, not with a weight of 0 (RFC 9110, section 12.5.3). */

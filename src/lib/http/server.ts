@@ -38,22 +38,8 @@ export interface ListenSetting {
   readonly canBeOff: boolean;
 }
 
-/** An HTTP server with limits on what strangers can use of it. */
-export interface HttpServer {
-  /** Its `request` listener answers. */
-  readonly node: Server;
-  /**
-   * Starts to answer. If that fails it may be called again.
-   * @returns the port
-   * @throws MirrorError `http.unusable` if it cannot listen there now
-   */
-  readonly listen: (place: ListenPlace) => Promise<number>;
-  /** Stops immediately: open connections are cut. */
-  readonly close: () => Promise<void>;
-}
-
 /**
- * Makes a server that is not listening yet.
+ * Makes a server with limits on what strangers can use of it, which is not listening yet.
  * @param setting the setting for the listening address
  * @param onTrouble is called if a connection cannot be accepted, for example for lack of file descriptors; the server continues
  */
@@ -61,11 +47,17 @@ export function createHttpServer(
   patience: ServerPatience,
   setting: ListenSetting,
   onTrouble: (error: Error) => void,
-): HttpServer {
+) {
   const server = createBoundServer(patience);
   return {
+    /** Its `request` listener answers. */
     node: server,
-    listen: async (place) => {
+    /**
+     * Starts to answer. If that fails it may be called again.
+     * @returns the port
+     * @throws MirrorError `http.unusable` if it cannot listen there now
+     */
+    listen: async (place: ListenPlace): Promise<number> => {
       const listening = once(server, 'listening');
       server.listen({ ...place });
       await listening.catch((error: Error) => {
@@ -75,13 +67,11 @@ export function createHttpServer(
       const address = server.address();
       return typeof address === 'object' && address !== null ? address.port : place.port;
     },
-    close: async () => {
-      const closed = new Promise<void>((resolve) => {
-        // The error means that it was not listening.
-        server.close(() => resolve());
-      });
+    /** Stops immediately: open connections are cut. */
+    close: async (): Promise<void> => {
       server.closeAllConnections();
-      await closed;
+      // The error means that it was not listening.
+      await new Promise<unknown>((resolve) => server.close(resolve));
     },
   };
 }
