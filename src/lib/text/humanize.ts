@@ -1,20 +1,11 @@
 import { durationText } from '../page/text.js';
 
-export { durationText as roughDuration, printable, UNFIT_FOR_TERMINAL } from '../page/text.js';
-
-const SIZE_STEPS: readonly (readonly [number, string])[] = [
-  [1e9, 'GB'],
-  [1e6, 'MB'],
-  [1e3, 'kB'],
-];
-
-/** A size for a person, rounded: `12.3 MB`. */
-export function roughSize(sizeBytes: number): string {
-  for (const [step, unit] of SIZE_STEPS) {
-    if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
-  }
-  return `${sizeBytes} B`;
-}
+export {
+  durationText as roughDuration,
+  printable,
+  sizeText as roughSize,
+  UNFIT_FOR_TERMINAL,
+} from '../page/text.js';
 
 /** A number with its noun: `1 file`, `3 files`; `plural` for nouns that take more than an s. */
 export function counted(count: number, noun: string, plural = `${noun}s`): string {

@@ -26,13 +26,6 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ['PiB', 1024 ** 5],
 ]);
 
-const SIZE_UNITS_BY_SPELLING: ReadonlyMap<string, number> = new Map(
-  [...SIZE_UNITS].flatMap(([unit, bytes]) => {
-    const spelling = unit.toLowerCase();
-    return [spelling, spelling.replace(/b$/, '')].map((name) => [name, bytes] as const);
-  }),
-);
-
 const DURATION_EXPECTED = 'expected a duration such as 500ms, 90s, 5m, 2h, 1d or 1h30m';
 const SIZE_EXPECTED = 'expected a size such as 2 GiB, 500MB or 10k';
 
@@ -45,7 +38,6 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
 
 /**
  * Parses a duration: numbers with a unit (`ms`, `s`, `m`, `h`, `d`), the larger unit first, each unit at most once.
- *
  * @returns milliseconds, a whole number
  * @throws MirrorError `usage.invalid`; the message shows the expected form and leaves out the text itself
  */
@@ -66,7 +58,6 @@ export function parseDuration(text: string): number {
 
 /**
  * Formats a duration so that {@link parseDuration} returns the same number.
- *
  * @param milliseconds a whole number, zero or more
  */
 export function formatDuration(milliseconds: number): string {
@@ -82,28 +73,25 @@ export function formatDuration(milliseconds: number): string {
 
 /**
  * Parses a size in bytes: a number and a unit (`k`, `MB`, `GiB`, …); a bare number is bytes.
- *
  * @returns bytes, a whole number
  * @throws MirrorError `usage.invalid`; the message shows the expected form and leaves out the text itself
  */
 export function parseSize(text: string): number {
   const trimmed = text.trim();
   const [, number, unit = ''] = (trimmed.length > MAX_TEXT ? null : SIZE.exec(trimmed)) ?? [];
-  const unitBytes = unit === '' ? 1 : SIZE_UNITS_BY_SPELLING.get(unit.toLowerCase());
+  const spelling = unit.toLowerCase().replace(/b?$/, 'b');
+  const [, unitBytes] = [...SIZE_UNITS].find(([each]) => each.toLowerCase() === spelling) ?? [];
   if (number === undefined || unitBytes === undefined) throw invalid(SIZE_EXPECTED);
   return whole(Number(number) * unitBytes, 'bytes', 'a smaller size');
 }
 
 /**
  * Formats a size in the largest unit that divides it, so that {@link parseSize} returns the same number.
- *
  * @param bytes a whole number, zero or more
  */
 export function formatSize(bytes: number): string {
-  const [unit, unitBytes] = [...SIZE_UNITS].findLast(([, each]) => bytes % each === 0 && bytes > 0) ?? [
-    'B',
-    1,
-  ];
+  const units = [...SIZE_UNITS].filter(([, unitBytes]) => bytes % unitBytes === 0 && unitBytes <= bytes);
+  const [unit, unitBytes] = units.at(-1) ?? ['B', 1];
   return `${bytes / unitBytes} ${unit}`;
 }
 

@@ -35,7 +35,7 @@ describe('words for a person', () => {
     [1000, '1.0 kB'],
     [123_456, '123 kB'],
     [1_234_567, '1.2 MB'],
-    [7_000_000_000_000, '7000 GB'],
+    [7_000_000_000_000, '7.0 TB'],
   ])('%i bytes are %s', (sizeBytes, text) => {
     expect(roughSize(sizeBytes)).toBe(text);
   });
