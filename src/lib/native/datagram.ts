@@ -1,4 +1,4 @@
-import { absent, declare, lastError, openLibc } from './library.ts';
+import { lastError, openLibc } from './library.ts';
 
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 0o2 | 0o2000000;
@@ -16,15 +16,13 @@ export type SendDatagram = (text: string) => void;
  */
 export function datagramTo(path: string): SendDatagram {
   const libc = openLibc();
-  const socket = declare(libc, 'int socket(int domain, int type, int protocol)');
-  const sendto = declare(
-    libc,
+  const socket = libc.func('int socket(int domain, int type, int protocol)');
+  const sendto = libc.func(
     'intptr_t sendto(int fd, const uint8_t *buffer, size_t length, int flags, const uint8_t *address, uint32_t addressLength)',
   );
-  const close = declare(libc, 'int close(int fd)');
+  const close = libc.func('int close(int fd)');
   const address = addressOf(path);
   return (text) => {
-    if (socket === null || sendto === null || close === null) absent('sendto');
     const fd = Number(socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0));
     if (fd < 0) throw lastError('socket');
     try {

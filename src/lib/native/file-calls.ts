@@ -1,12 +1,14 @@
+import { constants } from 'node:os';
+
 import type { LibraryHandle } from 'koffi';
 
-import { absent, declare, errnoOf, lastError, openLibc } from './library.ts';
+import { declare, lastError, openLibc, systemError } from './library.ts';
 
 /** The system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
 export interface NativeCalls {
   /** Swaps two names in one step: Linux `renameat2(2)` with RENAME_EXCHANGE. */
   readonly exchange: (one: string, other: string) => void;
-  /** Flushes everything written to the file system that an open file lies on: Linux `syncfs(2)`, elsewhere `sync(2)`. */
+  /** Flushes everything written to the file system that an open file lies on: Linux `syncfs(2)`. */
   readonly syncFileSystem: (fd: number) => Promise<void>;
   /** Takes an exclusive lock that ends with the process, or returns false if another process has it: `flock(2)`. */
   readonly tryLock: (fd: number) => boolean;
@@ -26,42 +28,33 @@ const LOCK_SH_NB = 1 | 4;
 const LOCK_EX_NB = 2 | 4;
 const LOCK_UN = 8;
 
-/** Whether another process has the lock: by number, as this error has two names. */
-function isTaken({ errno = 0 }: NodeJS.ErrnoException): boolean {
-  return -errno === errnoOf('EWOULDBLOCK') || -errno === errnoOf('EACCES');
-}
+/** The numbers by which a lock is refused that another process has; the first has two names. */
+const TAKEN: ReadonlySet<number> = new Set([constants.errno.EWOULDBLOCK, constants.errno.EACCES]);
 
 /** Binds the calls in the C library of this process. */
 export function bindNativeCalls(): NativeCalls {
   const libc = openLibc();
+  const syncfs = libc.func('int syncfs(int fd)');
+  const flock = libc.func('int flock(int fd, int operation)');
   const renameat2 = declare(
     libc,
     'int renameat2(int olddirfd, const char *oldpath, int newdirfd, const char *newpath, unsigned int flags)',
   );
-  const syncfs = declare(libc, 'int syncfs(int fd)');
-  const sync = declare(libc, 'void sync(void)');
-  const flock = declare(libc, 'int flock(int fd, int operation)');
   const lock = (fd: number, operation: number): boolean => {
-    if (flock === null) absent('flock');
     if (flock(fd, operation) === 0) return true;
     const error = lastError('flock');
-    if (isTaken(error)) return false;
+    if (TAKEN.has(-(error.errno ?? 0))) return false;
     throw error;
   };
   return {
     exchange: (one, other) => {
-      if (renameat2 === null) absent('renameat2');
+      // As a file system reports it that cannot do this.
+      if (renameat2 === null) throw systemError('renameat2', constants.errno.ENOSYS);
       if (renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0)
         throw Object.assign(lastError('renameat2'), { path: one, dest: other });
     },
     syncFileSystem: (fd) =>
       new Promise((resolve, reject) => {
-        if (syncfs === null) {
-          (sync ?? absent('syncfs')).async((error: unknown) =>
-            error instanceof Error ? reject(error) : resolve(),
-          );
-          return;
-        }
         syncfs.async(fd, (error: unknown, result: number) => {
           if (error instanceof Error) reject(error);
           else if (result === 0) resolve();
@@ -79,21 +72,19 @@ export function bindNativeCalls(): NativeCalls {
 const MAX_ATTRIBUTE_BYTES = 65_536;
 
 function bindAclCalls(libc: LibraryHandle): Pick<NativeCalls, 'acl' | 'setAcl'> {
-  const get = declare(libc, 'long getxattr(const char *path, const char *name, void *value, size_t size)');
-  const set = declare(
-    libc,
+  const get = libc.func('long getxattr(const char *path, const char *name, void *value, size_t size)');
+  const set = libc.func(
     'int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
   );
-  const remove = declare(libc, 'int removexattr(const char *path, const char *name)');
+  const remove = libc.func('int removexattr(const char *path, const char *name)');
   const nameOf = (kind: 'access' | 'default'): string => `system.posix_acl_${kind}`;
   const value = Buffer.alloc(MAX_ATTRIBUTE_BYTES);
   return {
     acl: (folder, kind) => {
-      const length = Number(get?.(folder, nameOf(kind), value, value.length) ?? 0);
+      const length = Number(get(folder, nameOf(kind), value, value.length));
       return length > 0 ? Buffer.from(value.subarray(0, length)) : null;
     },
     setAcl: (folder, kind, acl) => {
-      if (set === null || remove === null) absent('setxattr');
       if (acl === null) remove(folder, nameOf(kind));
       else if (set(folder, nameOf(kind), acl, acl.length, 0) !== 0)
         throw Object.assign(lastError('setxattr'), { path: folder });

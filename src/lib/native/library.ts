@@ -10,7 +10,7 @@ export function openLibc(): LibraryHandle {
   return koffi.load(null);
 }
 
-/** Declares a function by its C prototype; null if the library has no such function. */
+/** Declares a function by its C prototype; null if the library has no such function, as some have not all. */
 export function declare(library: LibraryHandle, prototype: string): NativeFunction | null {
   try {
     return library.func(prototype);
@@ -19,22 +19,13 @@ export function declare(library: LibraryHandle, prototype: string): NativeFuncti
   }
 }
 
-/** The number of an error of the system, such as `EAGAIN`. */
-export function errnoOf(name: string): number | undefined {
-  return koffi.os.errno[name];
-}
-
 /** The error of the call just made, with a `code`, as Node's own calls have it. */
 export function lastError(call: string): NodeJS.ErrnoException {
   return systemError(call, koffi.errno());
 }
 
-/** Reports that this system lacks a call, as a file system does that does not support it. */
-export function absent(call: string): never {
-  throw systemError(call, errnoOf('ENOSYS') ?? 38);
-}
-
-function systemError(call: string, errno: number): NodeJS.ErrnoException {
+/** Makes the error of a call, from the number of the system. */
+export function systemError(call: string, errno: number): NodeJS.ErrnoException {
   const code = ERROR_NAMES.get(errno) ?? 'UNKNOWN';
   return Object.assign(new Error(`${code}: ${call} failed (errno ${errno})`), {
     code,
