@@ -28,17 +28,13 @@ export function joinSignals(
   other: AbortSignal,
 ): { readonly signal: AbortSignal; readonly leave: () => void } {
   const joined = new AbortController();
-  const links = [one, other].map((signal) => ({ signal, fire: () => joined.abort(signal.reason) }));
-  for (const { signal, fire } of links) {
+  const left = new AbortController();
+  for (const signal of [one, other]) {
+    const fire = (): void => joined.abort(signal.reason);
     if (signal.aborted) fire();
-    else signal.addEventListener('abort', fire);
+    else signal.addEventListener('abort', fire, { signal: left.signal });
   }
-  return {
-    signal: joined.signal,
-    leave: () => {
-      for (const { signal, fire } of links) signal.removeEventListener('abort', fire);
-    },
-  };
+  return { signal: joined.signal, leave: () => left.abort() };
 }
 
 /** Waits for work that others may wait for too, until a signal fires. @throws the reason of `signal`; the errors of the work */
@@ -70,7 +66,15 @@ export class Places {
   async take(signal?: AbortSignal): Promise<() => void> {
     signal?.throwIfAborted();
     if (this.free > 0) this.free -= 1;
-    else await this.wait(signal);
+    else {
+      const { promise, resolve: enter } = Promise.withResolvers<void>();
+      this.waiting.add(enter);
+      await unlessAborted(promise, signal).catch((error: unknown) => {
+        // The place may have been passed on in the same moment.
+        if (!this.waiting.delete(enter)) this.leave();
+        throw error;
+      });
+    }
     return () => this.leave();
   }
 
@@ -82,21 +86,6 @@ export class Places {
     } finally {
       leave();
     }
-  }
-
-  private wait(signal: AbortSignal | undefined): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const giveUp = (): void => {
-        this.waiting.delete(enter);
-        reject(signal?.reason);
-      };
-      const enter = (): void => {
-        signal?.removeEventListener('abort', giveUp);
-        resolve();
-      };
-      this.waiting.add(enter);
-      signal?.addEventListener('abort', giveUp, { once: true });
-    });
   }
 
   private leave(): void {

@@ -1,12 +1,6 @@
 /** Returns the result of a piece of work; it is no older than the agreed age. */
 export type SharedWork<Value> = () => Promise<Value>;
 
-interface Round<Value> {
-  readonly promise: Promise<Value>;
-  readonly startedAtMs: number;
-  isOver: boolean;
-}
-
 /**
  * Shares work between callers: a call within `maxAgeMs` of its beginning gets the same result, and the work never runs twice at
  * once. A later call during the work gets the result of the next run, which starts when this one is over; so each result was
@@ -14,24 +8,27 @@ interface Round<Value> {
  * @param maxAgeMs in milliseconds
  */
 export function shareWork<Value>(work: () => Promise<Value>, maxAgeMs = 0): SharedWork<Value> {
-  let latest: Round<Value> | null = null;
+  let latest: Promise<Value> | null = null;
   let following: Promise<Value> | null = null;
+  let startedAtMs = 0;
+  let isRunning = false;
+  const end = (): void => {
+    isRunning = false;
+  };
   const start = (): Promise<Value> => {
     following = null;
-    const round: Round<Value> = { promise: work(), startedAtMs: performance.now(), isOver: false };
-    const end = (): void => {
-      round.isOver = true;
-    };
-    round.promise.then(end, end);
-    latest = round;
-    return round.promise;
+    latest = work();
+    startedAtMs = performance.now();
+    isRunning = true;
+    latest.then(end, end);
+    return latest;
   };
   return () => {
     if (latest === null) return start();
-    if (performance.now() - latest.startedAtMs < maxAgeMs) return latest.promise;
+    if (performance.now() - startedAtMs < maxAgeMs) return latest;
     if (following !== null) return following;
-    if (latest.isOver) return start();
-    following = latest.promise.then(start, start);
+    if (!isRunning) return start();
+    following = latest.then(start, start);
     return following;
   };
 }
