@@ -19,81 +19,78 @@ const MOST_TARGETS = 1000;
 /** One value with its labels. */
 interface Sample {
   readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
+  readonly value: number | boolean;
 }
 
-/** A help text and a value, by the name of a gauge; null if unknown, and then there is no series. */
-type Gauges<Subject, Value> = Readonly<
-  Record<string, readonly [help: string, value: (subject: Subject) => Value | null]>
+/** A value of a gauge: 1 for true, 0 for false. If it is unknown, there is no series. */
+type Value = number | boolean | null | undefined;
+
+/**
+ * A help text and a value, by the name of a gauge. Times are in milliseconds in the report, and in seconds, the base unit of Prometheus,
+ * in a gauge whose name says so.
+ */
+type Gauges<Subject, Result> = Readonly<
+  Record<string, readonly [help: string, value: (subject: Subject) => Result]>
 >;
 
 /** Gauges of the whole: with one value, or with one for each set of labels. */
-const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
+const GAUGES: Gauges<DaemonReport, Value | readonly Sample[]> = {
   standby: ['1 while this instance waits for another one to end, else 0.', () => 0],
-  ready: [
-    '1 if the mirror is up to date with the service, else 0.',
-    ({ readiness }) => Number(readiness.isReady),
-  ],
-  listed: [
-    '1 once a pass of this process has completed, else 0.',
-    ({ readiness }) => Number(readiness.isListed),
-  ],
+  ready: ['1 if the mirror is up to date with the service, else 0.', ({ readiness }) => readiness.isReady],
+  listed: ['1 once a pass of this process has completed, else 0.', ({ readiness }) => readiness.isListed],
   alive: [
     '1 if the daemon makes progress, 0 if the current pass is stuck.',
-    ({ liveness }) => Number(liveness.isAlive),
+    ({ liveness }) => liveness.isAlive,
   ],
   unmatched_patterns: [
     'Patterns of the settings that match nothing that the service lists.',
-    ({ live }) => live.selection?.unmatched.length ?? null,
+    ({ live }) => live.selection?.unmatched.length,
   ],
   loop_silent_seconds: [
     'Time without progress in the current pass; 0 between passes.',
-    ({ liveness }) => inSeconds(liveness.silentMs),
+    ({ liveness }) => liveness.silentMs,
   ],
-  pass_in_progress: ['1 while a pass is running, else 0.', ({ live }) => Number(live.pass !== null)],
+  pass_in_progress: ['1 while a pass is running, else 0.', ({ live }) => live.pass !== null],
   slow_pulls: [
     'Pulls that take longer than a minute; passes end without them.',
     ({ live }) => live.slow.length,
   ],
   oldest_slow_pull_start_timestamp_seconds: [
     'Start of the oldest slow pull; no value without one.',
-    ({ live }) => inSeconds(earliest(live.slow.map(({ startedAtMs }) => startedAtMs))),
+    ({ live }) => earliest(live.slow.map(({ startedAtMs }) => startedAtMs)),
   ],
-  next_pass_timestamp_seconds: ['When the next pass starts.', ({ live }) => inSeconds(live.nextPassAtMs)],
+  next_pass_timestamp_seconds: ['When the next pass starts.', ({ live }) => live.nextPassAtMs],
   settings_ok: [
     '1 if the latest settings are in force, 0 if they were refused.',
-    ({ live }) => Number(live.settings.problem === null),
+    ({ live }) => live.settings.problem === null,
   ],
   settings_restart_needed: [
     'Settings that changed and need a restart.',
     ({ live }) => live.settings.restartNeeded.length,
   ],
   leases: ['Leases that publishing waits for.', ({ leases }) => leases.length],
-  disk_size_bytes: ['Size of the file system of the directory.', ({ disk }) => disk?.sizeBytes ?? null],
+  disk_size_bytes: ['Size of the file system of the directory.', ({ disk }) => disk?.sizeBytes],
   disk_free_bytes: [
     'Free space for the daemon on the file system of the directory.',
-    ({ disk }) => disk?.freeBytes ?? null,
+    ({ disk }) => disk?.freeBytes,
   ],
   shards: [
     'Number of instances that share the work, if several mirror one service.',
-    ({ shard }) => shard?.count ?? null,
+    ({ shard }) => shard?.count,
   ],
   upstream_read_timestamp_seconds: [
     'When the lists of the service were last read.',
-    ({ live }) => inSeconds(live.upstream?.readAtMs ?? null),
+    ({ live }) => live.upstream?.readAtMs,
   ],
-  upstream_repositories: [
-    'Repositories that the service lists.',
-    ({ live }) => live.upstream?.repositories ?? null,
-  ],
-  upstream_workbooks: ['Workbooks that the service lists.', ({ live }) => live.upstream?.workbooks ?? null],
+  upstream_repositories: ['Repositories that the service lists.', ({ live }) => live.upstream?.repositories],
+  upstream_workbooks: ['Workbooks that the service lists.', ({ live }) => live.upstream?.workbooks],
   upstream_workbooks_processing: [
     'Workbooks that the service is still processing.',
-    ({ live }) => live.upstream?.processing.count ?? null,
+    ({ live }) => live.upstream?.processing.count,
   ],
   upstream_workbooks_failed: [
     'Workbooks that the service failed to process.',
-    ({ live }) => live.upstream?.failed.count ?? null,
+    ({ live }) => live.upstream?.failed.count,
   ],
   stale_targets: [
     'Selected targets not verified within maxStaleness, in any state.',
@@ -111,10 +108,10 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     'Verification time of the selected target verified longest ago.',
     ({ targets }) => {
       const selected = targets.filter(({ state }) => !isLeftAlone(state));
-      return inSeconds(earliest(selected.map(({ verifiedAtMs }) => verifiedAtMs)));
+      return earliest(selected.map(({ verifiedAtMs }) => verifiedAtMs));
     },
   ],
-  max_staleness_seconds: ['The setting maxStaleness.', ({ maxStalenessMs }) => inSeconds(maxStalenessMs)],
+  max_staleness_seconds: ['The setting maxStaleness.', ({ maxStalenessMs }) => maxStalenessMs],
   files: ['Files in all published trees.', ({ targets }) => sum(targets.map(({ files }) => files))],
   size_bytes: [
     'Size of the files in all published trees.',
@@ -147,36 +144,33 @@ const GAUGES: Gauges<DaemonReport, number | readonly Sample[]> = {
     ({ live }) =>
       PASS_RESULTS.flatMap((result) => {
         const last = live.passes.findLast((pass) => pass.result === result);
-        return last === undefined ? [] : sample({ result }, inSeconds(last.startedAtMs + last.durationMs));
+        return last === undefined ? [] : sample({ result }, last.startedAtMs + last.durationMs);
       }),
   ],
   credential_state: [
     '1 for the current state of a credential, else 0; unknown until first used.',
     ({ live }) =>
       Object.entries(live.credentials).flatMap(([credential, { state }]) =>
-        CREDENTIAL_STATES.flatMap((each) => sample({ credential, state: each }, Number(each === state))),
+        CREDENTIAL_STATES.flatMap((each) => sample({ credential, state: each }, each === state)),
       ),
   ],
 };
 
 /** Gauges of single targets, with the labels `repository` and `branch`. */
-const OF_TARGETS: Gauges<TargetStatus, number> = {
+const OF_TARGETS: Gauges<TargetStatus, Value> = {
   target_last_verified_timestamp_seconds: [
     'When a target was last verified against the service.',
-    ({ verifiedAtMs }) => inSeconds(verifiedAtMs),
+    ({ verifiedAtMs }) => verifiedAtMs,
   ],
   target_last_changed_timestamp_seconds: [
     'When a target was last published.',
-    ({ changedAtMs }) => inSeconds(changedAtMs),
+    ({ changedAtMs }) => changedAtMs,
   ],
   target_last_compared_timestamp_seconds: [
     'When the contents of a target were last compared completely.',
-    ({ checkedAtMs }) => inSeconds(checkedAtMs),
+    ({ checkedAtMs }) => checkedAtMs,
   ],
-  target_stale: [
-    '1 if a target was not verified within maxStaleness, else 0.',
-    ({ isStale }) => Number(isStale),
-  ],
+  target_stale: ['1 if a target was not verified within maxStaleness, else 0.', ({ isStale }) => isStale],
   target_failures: ['Failures of a target in a row.', ({ failure }) => failure?.attempts ?? 0],
 };
 
@@ -187,11 +181,12 @@ export function registerGauges(registry: Registry, report: DaemonReport): void {
     if (first === undefined) return;
     const labelNames = Object.keys(first.labels);
     const gauge = new Gauge({ name: PREFIX + name, help, labelNames, registers: [registry] });
-    for (const { labels, value } of samples) gauge.set({ ...labels }, value);
+    const unit = name.endsWith('_seconds') ? 1000 : 1;
+    for (const { labels, value } of samples) gauge.set({ ...labels }, Number(value) / unit);
   };
   for (const [name, [help, valueOf]] of Object.entries(GAUGES)) {
     const value = valueOf(report);
-    add(name, help, typeof value === 'number' ? sample({}, value) : (value ?? []));
+    add(name, help, typeof value === 'object' && value !== null ? value : sample({}, value));
   }
   const shown = chosenTargets(report.targets);
   for (const [name, [help, valueOf]] of Object.entries(OF_TARGETS)) {
@@ -200,8 +195,8 @@ export function registerGauges(registry: Registry, report: DaemonReport): void {
   }
 }
 
-function sample(labels: Sample['labels'], value: number | null): readonly Sample[] {
-  return value === null ? [] : [{ labels, value }];
+function sample(labels: Sample['labels'], value: Value): readonly Sample[] {
+  return value === null || value === undefined ? [] : [{ labels, value }];
 }
 
 /** Counts for each value of a field; 0 for a value that does not occur. */
@@ -240,10 +235,4 @@ function earliest(timesMs: readonly (number | null)[]): number | null {
 
 function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
-}
-
-/** A time or a duration in seconds, Prometheus' base unit, from milliseconds; null stays null. */
-export function inSeconds<Time extends number | null>(timeMs: Time): Time extends null ? null : number;
-export function inSeconds(timeMs: number | null): number | null {
-  return timeMs === null ? null : timeMs / 1000;
 }

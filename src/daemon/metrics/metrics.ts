@@ -3,7 +3,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 import { type EventFields, type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
 import { TRIGGERS } from '../../mirror/pass/events.ts';
 import { type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
-import { inSeconds, PREFIX, registerGauges } from './metrics-report.ts';
+import { PREFIX, registerGauges } from './metrics-report.ts';
 
 /** The metrics of a daemon. */
 export type Metrics = ReturnType<typeof createMetrics>;
@@ -72,7 +72,7 @@ function passMetrics(registry: Registry): Listeners {
     (result: (typeof PASS_RESULTS)[number]) =>
     ({ trigger, durationMs }: EventFields['pass.abandoned']): void => {
       ended.inc({ trigger, result });
-      durations.observe({ result }, inSeconds(durationMs));
+      durations.observe({ result }, durationMs / 1000);
     };
   return {
     'pass.finished': end('finished'),
@@ -99,7 +99,7 @@ function pullMetrics(registry: Registry): Listeners {
       const isPublish = event.method !== 'none' && event.method !== 'manifest';
       results.inc({ result: isPublish ? 'published' : 'unchanged' });
       downloaded.inc(event.downloadedBytes);
-      durations.observe(inSeconds(event.durationMs));
+      durations.observe(event.durationMs / 1000);
       for (const kind of FILE_CHANGES) changedFiles.inc({ kind }, event[kind]);
     },
     'target.failed': end('failed'),
