@@ -31,14 +31,18 @@ const ZIP64_END_SIGNATURE = 0x06064b50;
 /** The fixed part of an entry of the directory (APPNOTE 6.3.10, section 4.3.12). */
 export const DIRECTORY_ENTRY_BYTES = 46;
 
-/** An end record, with fields of 16 and 32 bits or, under zip64, of 32 and 64. */
-interface EndRecord {
-  readonly disks: readonly number[];
-  readonly entriesHere: number;
-  readonly entryCount: number;
-  readonly directoryBytes: number;
-  readonly directoryOffset: number;
-}
+/** The numbers of an end record: in 16 and 32 bits or, under zip64, in 32 and 64. */
+type EndNumbers = readonly [
+  disk: number,
+  directoryDisk: number,
+  entriesHere: number,
+  entryCount: number,
+  directoryBytes: number,
+  directoryOffset: number,
+];
+
+/** The numbers of a short record that are only in the long one. */
+const ALL_ONES: EndNumbers = [0xffff, 0xffff, 0xffff, 0xffff, 0xffffffff, 0xffffffff];
 
 /** The most bytes of an archive's end that are examined: the end record with the longest comment, and the records of zip64. */
 export const END_AREA_BYTES = 128 * 1024;
@@ -54,7 +58,7 @@ export const END_AREA_BYTES = 128 * 1024;
 export function readEnd(tail: Buffer, sizeBytes: number): DirectoryPlace {
   const tailStart = sizeBytes - tail.length;
   const at = findEnd(tail);
-  const end = parseEnd(tail.subarray(at));
+  const end = endNumbers(tail.subarray(at));
   const locatorAt = at - LOCATOR_BYTES;
   const isZip64 = locatorAt >= 0 && tail.readUInt32LE(locatorAt) === LOCATOR_SIGNATURE;
   if (!isZip64) return placeOf(end, tailStart + at, false);
@@ -65,8 +69,8 @@ export function readEnd(tail: Buffer, sizeBytes: number): DirectoryPlace {
   const record = tail.subarray(recordAt, locatorAt);
   if (record.readUInt32LE(0) !== ZIP64_END_SIGNATURE) throw disagreeing();
   if (uint64(record, 4) + 12 !== record.length) throw disagreeing();
-  const zip64 = parseZip64End(record);
-  if (!agree(end, zip64)) throw disagreeing();
+  const zip64 = zip64Numbers(record);
+  if (end.some((number, index) => number !== ALL_ONES[index] && number !== zip64[index])) throw disagreeing();
   return placeOf(zip64, tailStart + recordAt, isMultiDisk);
 }
 
@@ -81,55 +85,31 @@ function findEnd(tail: Buffer): number {
   throw new ZipFault('The archive has no end record: it is no zip archive, or it is cut off.');
 }
 
-function parseEnd(record: Buffer): EndRecord {
-  return {
-    disks: [record.readUInt16LE(4), record.readUInt16LE(6)],
-    entriesHere: record.readUInt16LE(8),
-    entryCount: record.readUInt16LE(10),
-    directoryBytes: record.readUInt32LE(12),
-    directoryOffset: record.readUInt32LE(16),
-  };
+function endNumbers(record: Buffer): EndNumbers {
+  const short = (at: number): number => record.readUInt16LE(at);
+  return [short(4), short(6), short(8), short(10), record.readUInt32LE(12), record.readUInt32LE(16)];
 }
 
-function parseZip64End(record: Buffer): EndRecord {
-  return {
-    disks: [record.readUInt32LE(16), record.readUInt32LE(20)],
-    entriesHere: uint64(record, 24),
-    entryCount: uint64(record, 32),
-    directoryBytes: uint64(record, 40),
-    directoryOffset: uint64(record, 48),
-  };
+function zip64Numbers(record: Buffer): EndNumbers {
+  const long = (at: number): number => uint64(record, at);
+  return [record.readUInt32LE(16), record.readUInt32LE(20), long(24), long(32), long(40), long(48)];
 }
 
-/** Whether the short record agrees with the long one, except for all-ones fields. */
-function agree(end: EndRecord, zip64: EndRecord): boolean {
-  const pairs: readonly (readonly [number, number, number])[] = [
-    [end.entriesHere, zip64.entriesHere, 0xffff],
-    [end.entryCount, zip64.entryCount, 0xffff],
-    [end.directoryBytes, zip64.directoryBytes, 0xffffffff],
-    [end.directoryOffset, zip64.directoryOffset, 0xffffffff],
-  ];
-  const disks = end.disks.every((disk, index) => disk === 0xffff || disk === zip64.disks[index]);
-  return disks && pairs.every(([short, long, ones]) => short === ones || short === long);
-}
-
-function placeOf(record: EndRecord, recordPosition: number, isMultiDisk: boolean): DirectoryPlace {
-  const { disks, entriesHere, entryCount, directoryBytes, directoryOffset } = record;
-  if (isMultiDisk || disks.some((disk) => disk !== 0)) {
-    return { offset: directoryOffset, end: recordPosition, entryCount, isMultiDisk: true };
-  }
+function placeOf(numbers: EndNumbers, end: number, hasOtherDisks: boolean): DirectoryPlace {
+  const [disk, directoryDisk, entriesHere, entryCount, directoryBytes, offset] = numbers;
+  const isMultiDisk = hasOtherDisks || disk !== 0 || directoryDisk !== 0;
+  const place = { offset, end, entryCount, isMultiDisk };
+  if (isMultiDisk) return place;
   if (entriesHere !== entryCount) throw disagreeing();
-  if (directoryOffset + directoryBytes !== recordPosition) {
+  if (offset + directoryBytes !== end)
     throw new ZipFault(
       "The archive's directory is not where its end record says: a part is missing, or something is before it.",
     );
-  }
-  if (entryCount * DIRECTORY_ENTRY_BYTES > directoryBytes) {
+  if (entryCount * DIRECTORY_ENTRY_BYTES > directoryBytes)
     throw new ZipFault(
       `The archive's directory has no room for the ${entryCount} entries that its end record claims.`,
     );
-  }
-  return { offset: directoryOffset, end: recordPosition, entryCount, isMultiDisk };
+  return place;
 }
 
 function disagreeing(): ZipFault {
