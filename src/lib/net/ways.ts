@@ -20,16 +20,6 @@ export interface Way {
   readonly proxy: NamedProxy | null;
 }
 
-/** The routes out of this machine, with pooled connections. */
-export interface Ways {
-  /**
-   * Finds the route to an address: direct, or through the proxy from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
-   * @throws MirrorError `service.unreachable` if the variable does not hold a proxy's address
-   */
-  readonly to: (url: URL) => Way;
-  readonly close: () => Promise<void>;
-}
-
 /** How connections are made. */
 export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTimeout' | 'factory'> {
   /** The longest time that a connection may take, in milliseconds. */
@@ -40,8 +30,8 @@ export interface WayOptions extends Omit<Agent.Options, 'connect' | 'connectTime
 
 const SCHEMES: ReadonlySet<string> = new Set(['http:', 'https:', 'socks5:', 'socks:']);
 
-/** Creates the routes: a direct one, and one for each proxy once it is needed. */
-export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions): Ways {
+/** Creates the routes out of this machine, with pooled connections: a direct one, and one for each proxy once it is needed. */
+export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions) {
   const direct = new Agent({ ...options, connect: connect ?? { timeout: connectTimeoutMs } });
   const proxied = new Map<string, Way>();
   const through = (address: string, variable: string): Way => {
@@ -56,7 +46,11 @@ export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions
     }
   };
   return {
-    to: (url) => {
+    /**
+     * Finds the route to an address: direct, or through the proxy from HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY.
+     * @throws MirrorError `service.unreachable` if the variable does not hold a proxy's address
+     */
+    to: (url: URL): Way => {
       const found = operatorsProxy(process.env, {
         protocol: url.protocol === 'https:' ? 'https:' : 'http:',
         host: url.hostname.replace(/^\[(.*)\]$/, '$1'),
@@ -69,7 +63,7 @@ export function createWays({ connectTimeoutMs, connect, ...options }: WayOptions
       proxied.set(found.address, way);
       return way;
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       await Promise.all(
         [direct, ...[...proxied.values()].map((way) => way.dispatcher)].map((each) => each.destroy()),
       );
