@@ -19,79 +19,55 @@ export interface MountLocks {
   readonly option: string | null;
 }
 
-/** File systems on disks, in memory, or made of others, that only the kernel of one machine uses. */
-const LOCAL: ReadonlySet<string> = new Set(
-  'bcachefs btrfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs tmpfs ubifs vfat xfs zfs'.split(
-    ' ',
-  ),
-);
-
-/**
- * File systems with locks that all machines see. CephFS: by its metadata servers (Linux, fs/ceph/locks.c). GlusterFS: by its
- * bricks, as the tests try.
- */
-const SHARED: ReadonlySet<string> = new Set(['ceph', 'fuse.ceph', 'fuse.ceph-fuse', 'fuse.glusterfs']);
-
-/**
- * File systems that do not show their locks, or have none. For those in user space the kernel then keeps locks itself, separately
- * for each mount (libfuse, `fuse_operations.flock`). 9p: QEMU accepts every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs:
- * each guest keeps its locks, unless the daemon is set otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS:
- * `local_lock` is all that it has (Linux, Documentation/filesystems/orangefs.rst).
- */
-const NOT_SHARED: ReadonlySet<string> = new Set([
-  '9p',
-  'fuse.blobfuse2',
-  'fuse.gcsfuse',
-  'fuse.goofys',
-  'fuse.mount-s3',
-  'fuse.rclone',
-  'fuse.s3fs',
-  'fuse.sshfs',
-  'fuse.vmhgfs-fuse',
-  'pvfs2',
-  'vboxsf',
-  'virtiofs',
-]);
-
 /** How far locks reach on file systems whose options decide it. */
 interface OptionRule {
   /** The options that keep locks on this machine. */
   readonly local: readonly string[];
-  /** The option that locks need to reach further; null if none is needed. */
-  readonly needed: string | null;
+  /** The option that locks need to reach further. */
+  readonly needed?: string;
 }
 
-/**
- * NFS: nfs(5), `local_lock` and `nolock`; without these flock(2) locks are the server's, since Linux 2.6.12 (flock(2), "NFS details").
- * SMB: mount.cifs(8), `nobrl`; otherwise they are byte-range locks of the server, since Linux 5.5 (flock(2), "CIFS details").
- * Lustre: mount.lustre(8), `flock` and `localflock`. OCFS2: Linux, Documentation/filesystems/ocfs2.rst, `localflocks`. GFS2: gfs2(5),
- * `localflocks`, which `lock_nolock` brings along. AFS: Linux, fs/afs/super.c, `flock=local`.
- */
-const BY_OPTION: ReadonlyMap<string, OptionRule> = new Map([
-  ['nfs', { local: ['nolock', 'local_lock=flock', 'local_lock=all'], needed: null }],
+/** Gives several file systems, by their types between spaces, the same reach. */
+function all(reach: LockReach, fileSystems: string): [string, LockReach][] {
+  return fileSystems.split(' ').map((fileSystem) => [fileSystem, reach]);
+}
+
+const RULES: ReadonlyMap<string, LockReach | OptionRule> = new Map<string, LockReach | OptionRule>([
+  // On disks, in memory, or made of others: only the kernel of one machine uses them.
+  ...all('local', 'bcachefs btrfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs tmpfs'),
+  ...all('local', 'ubifs vfat xfs zfs'),
+  // CephFS: by its metadata servers (Linux, fs/ceph/locks.c). GlusterFS: by its bricks, as the tests try.
+  ...all('shared', 'ceph fuse.ceph fuse.ceph-fuse fuse.glusterfs'),
+  // These do not show their locks, or have none. For those in user space the kernel then keeps locks itself, separately for each
+  // mount (libfuse, `fuse_operations.flock`). 9p: QEMU accepts every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs: each
+  // guest keeps its locks, unless the daemon is set otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS
+  // has only `local_lock` (Linux, Documentation/filesystems/orangefs.rst).
+  ...all('not-shared', '9p fuse.blobfuse2 fuse.gcsfuse fuse.goofys fuse.mount-s3 fuse.rclone fuse.s3fs'),
+  ...all('not-shared', 'fuse.sshfs fuse.vmhgfs-fuse pvfs2 vboxsf virtiofs'),
+  // Without the options of nfs(5), flock(2) locks are the server's, since Linux 2.6.12 (flock(2), "NFS details").
+  ['nfs', { local: ['nolock', 'local_lock=flock', 'local_lock=all'] }],
   // Version 4 has locks of its own: those options are for the versions before it.
-  ['nfs4', { local: [], needed: null }],
-  ['cifs', { local: ['nobrl'], needed: null }],
-  ['smb3', { local: ['nobrl'], needed: null }],
+  ['nfs4', 'shared'],
+  // Without the option of mount.cifs(8), they are byte-range locks of the server, since Linux 5.5 (flock(2), "CIFS details").
+  ['cifs', { local: ['nobrl'] }],
+  ['smb3', { local: ['nobrl'] }],
+  // mount.lustre(8)
   ['lustre', { local: ['localflock', 'noflock'], needed: 'flock' }],
-  ['ocfs2', { local: ['localflocks'], needed: null }],
-  ['gfs2', { local: ['localflocks', 'lockproto=lock_nolock'], needed: null }],
-  ['afs', { local: ['flock=local'], needed: null }],
+  // Linux, Documentation/filesystems/ocfs2.rst
+  ['ocfs2', { local: ['localflocks'] }],
+  // gfs2(5); `lock_nolock` brings `localflocks` along.
+  ['gfs2', { local: ['localflocks', 'lockproto=lock_nolock'] }],
+  // Linux, fs/afs/super.c
+  ['afs', { local: ['flock=local'] }],
 ]);
 
 /** Derives from a mount how far its locks reach. */
 export function lockReachOf({ fileSystem, options }: Pick<Mount, 'fileSystem' | 'options'>): MountLocks {
-  const rule = BY_OPTION.get(fileSystem);
-  if (rule === undefined) return { fileSystem, reach: reachOfType(fileSystem), option: null };
+  const rule = RULES.get(fileSystem) ?? 'unknown';
+  if (typeof rule === 'string') return { fileSystem, reach: rule, option: null };
   const option = rule.local.find((each) => options.has(each)) ?? null;
-  const isLocal = option !== null || (rule.needed !== null && !options.has(rule.needed));
+  const isLocal = option !== null || (rule.needed !== undefined && !options.has(rule.needed));
   return { fileSystem, reach: isLocal ? 'not-shared' : 'shared', option };
-}
-
-function reachOfType(fileSystem: string): LockReach {
-  if (LOCAL.has(fileSystem)) return 'local';
-  if (SHARED.has(fileSystem)) return 'shared';
-  return NOT_SHARED.has(fileSystem) ? 'not-shared' : 'unknown';
 }
 
 /** Finds out how far locks in a folder reach, which need not exist yet; null if the system does not say. */

@@ -48,13 +48,9 @@ function unescaped(field: string): string {
  * @param path absolute and without links
  */
 export function mountOf(mounts: readonly Mount[], path: string): Mount | null {
-  let found: Mount | null = null;
-  for (const mount of mounts) {
-    const { mountPoint } = mount;
-    const isAround = mountPoint === '/' || path === mountPoint || path.startsWith(`${mountPoint}/`);
-    if (isAround && mountPoint.length >= (found?.mountPoint.length ?? 0)) found = mount;
-  }
-  return found;
+  const isAround = ({ mountPoint }: Mount): boolean => `${path}/`.startsWith(mountPoint.replace(/\/?$/, '/'));
+  const inward = mounts.filter(isAround).toSorted((a, b) => a.mountPoint.length - b.mountPoint.length);
+  return inward.at(-1) ?? null;
 }
 
 /** The mount that an absolute path without links lies on; null if the system does not say. */
