@@ -27,8 +27,7 @@ export async function writeNewFile(
   const handle = await open(path, 'wx', mode);
   try {
     try {
-      await writeFile(handle, data);
-      await handle.sync();
+      await writeFile(handle, data, { flush: true });
     } finally {
       await handle.close();
     }

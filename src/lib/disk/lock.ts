@@ -2,7 +2,7 @@ import { access, constants, type FileHandle, readFile, stat } from 'node:fs/prom
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { diskError, onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
+import { onDisk, systemCode, unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 import type { NativeCalls } from '../native/file-calls.ts';
 import { openOwnFile, readOwnText, restrict } from './own-file.ts';
@@ -25,13 +25,11 @@ export interface DirectoryLock {
 
 /** How a lock is taken. */
 interface LockOptions {
-  /** The text of processes that share the lock; null for an exclusive one. */
-  readonly shared: string | null;
+  /** The text of processes that share the lock; null for an exclusive one, as by default. */
+  readonly shared?: string | null;
   /** Run by the first of several holders, while no other process has the lock. */
-  readonly whenAlone: () => Promise<void>;
+  readonly whenAlone?: () => Promise<void>;
 }
-
-const ALONE: LockOptions = { shared: null, whenAlone: () => Promise.resolve() };
 
 /**
  * Makes this process the only one that writes to a directory, or one of several with the same text. The kernel frees the lock when
@@ -43,7 +41,7 @@ const ALONE: LockOptions = { shared: null, whenAlone: () => Promise.resolve() };
 export async function lockDirectory(
   lockFile: string,
   native: NativeCalls,
-  { shared, whenAlone } = ALONE,
+  { shared = null, whenAlone }: LockOptions = {},
 ): Promise<DirectoryLock> {
   const handle = await openOwnFile(lockFile);
   const text = shared ?? `pid ${process.pid} on ${hostname()} since ${new Date().toISOString()}\n`;
@@ -53,7 +51,7 @@ export async function lockDirectory(
     const isAlone = native.tryLock(handle.fd);
     if (isAlone) {
       await writeText(handle, text);
-      await whenAlone();
+      await whenAlone?.();
       // An exclusive lock does not become a shared one in one step (flock(2)): another process may come in between, and write its text.
       if (shared !== null) native.unlock(handle.fd);
     }
@@ -123,19 +121,11 @@ export async function lockWithin(
   signal?: AbortSignal,
 ): Promise<boolean> {
   const startedAtMs = performance.now();
-  while (!tryLock(tryOnce)) {
+  while (!(await onDisk('locking a file', async () => tryOnce()))) {
     if (performance.now() - startedAtMs > patienceMs) return false;
     await sleep(TRY_EVERY_MS, undefined, signal === undefined ? {} : { signal });
   }
   return true;
-}
-
-function tryLock(tryOnce: () => boolean): boolean {
-  try {
-    return tryOnce();
-  } catch (error) {
-    throw diskError(error, 'locking a file');
-  }
 }
 
 function replaced(lockFile: string, isThere: boolean): MirrorError {

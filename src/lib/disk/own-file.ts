@@ -43,14 +43,7 @@ async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText>
 async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> {
   const stats = await handle.stat();
   if (!stats.isFile() || stats.size > maxBytes) return { kind: 'foreign' };
-  const buffer = Buffer.alloc(stats.size);
-  let length = 0;
-  while (length < buffer.length) {
-    const { bytesRead } = await handle.read(buffer, length, buffer.length - length, length);
-    if (bytesRead === 0) break;
-    length += bytesRead;
-  }
-  return { kind: 'text', text: buffer.toString('utf8', 0, length) };
+  return { kind: 'text', text: await handle.readFile('utf8') };
 }
 
 /** As {@link readOwnFile}; null for anything except a text. */

@@ -67,17 +67,16 @@ function isWritable(path: string): boolean {
 /** The user that makes the calls: `user 1000 (mirror), group 1000`. */
 export function ownUserText(): string {
   const [uid, gid] = [process.geteuid?.(), process.getegid?.()];
-  const user = uid === undefined ? 'another user' : `user ${uid}`;
-  return `${user}${nameOf(uid)}${gid === undefined ? '' : `, group ${gid}`}`;
+  const name = ownUserName();
+  return `user ${uid}${name === null ? '' : ` (${name})`}, group ${gid}`;
 }
 
-function nameOf(uid: number | undefined): string {
+/** The name of the user of this process; null for a number without a name, as in containers. */
+export function ownUserName(): string | null {
   try {
-    const own = userInfo();
-    return own.uid === uid ? ` (${own.username})` : '';
+    return userInfo().username;
   } catch {
-    // A container may run as a number that no user has.
-    return '';
+    return null;
   }
 }
 

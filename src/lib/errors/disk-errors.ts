@@ -89,13 +89,12 @@ function outOfRoom([path]: readonly string[]): Cause {
   const place = fileSystemOf(path);
   if (room === null) return { what: `${place} is full`, hint: 'Make room there.', code: 'disk.full' };
   const { freeBytes, totalBytes, freeInodes, totalInodes } = room;
-  if (freeInodes / totalInodes < freeBytes / totalBytes) {
+  if (freeInodes / totalInodes < freeBytes / totalBytes)
     return {
       what: `${place} has no inode for another file: ${freeInodes} of its ${totalInodes} inodes are free by now, and ${roughSize(freeBytes)} of room`,
       hint: 'Remove files there, or make a file system with more inodes (mkfs -N; nr_inodes of a tmpfs).',
       code: 'disk.full',
     };
-  }
   return {
     what: `${place} is full: ${roughSize(freeBytes)} of its ${roughSize(totalBytes)} are free by now`,
     hint: 'Make room there; history.retired and history.replaced say how much the history keeps.',

@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
-import { userInfo } from 'node:os';
 import { join } from 'node:path';
 
+import { ownUserName } from '../disk/place-facts.ts';
 import { unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 
@@ -31,10 +31,5 @@ export async function becomeOwnerOf(directory: string): Promise<void> {
 
 /** The name of the user of this process. */
 export function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A user without an entry, as in containers.
-    return `uid ${process.getuid?.() ?? 'unknown'}`;
-  }
+  return ownUserName() ?? `uid ${process.getuid?.()}`;
 }
