@@ -1,14 +1,3 @@
-/** Background work, done on request, and never twice at once. */
-export interface BackgroundWork {
-  /** Requests the work: now, or once more after the running one. Nothing begins after `close`. */
-  readonly wake: () => void;
-  readonly isBusy: () => boolean;
-  /** Waits until no work is running. */
-  readonly idle: () => Promise<void>;
-  /** Begins nothing more, gives running work this time to end, in milliseconds, and then stops it; waits for its end. */
-  readonly close: (timeoutMs: number) => Promise<void>;
-}
-
 /** The signals that ask work to end. */
 export interface Ending {
   /** Fires as `close` is called: begin nothing more, wait for nothing. */
@@ -17,11 +6,11 @@ export interface Ending {
   readonly stop: AbortSignal;
 }
 
-/** Makes background work. @param onError receives errors of the work, which runs again at the next request */
+/** Makes background work, done on request, and never twice at once. @param onError receives errors of the work, which runs again at the next request */
 export function createBackgroundWork(
   work: (ending: Ending) => Promise<void>,
   onError: (error: unknown) => void,
-): BackgroundWork {
+) {
   const closing = new AbortController();
   const stop = new AbortController();
   const ending = { closing: closing.signal, stop: stop.signal };
@@ -41,17 +30,20 @@ export function createBackgroundWork(
   };
   const isBusy = (): boolean => isRunning;
   return {
-    wake: () => {
+    /** Requests the work: now, or once more after the running one. Nothing begins after `close`. */
+    wake: (): void => {
       isWanted = true;
       if (isRunning) return;
       isRunning = true;
       running = run();
     },
     isBusy,
-    idle: async () => {
+    /** Waits until no work is running. */
+    idle: async (): Promise<void> => {
       while (isBusy()) await running;
     },
-    close: async (timeoutMs) => {
+    /** Begins nothing more, gives running work this time to end, in milliseconds, and then stops it; waits for its end. */
+    close: async (timeoutMs: number): Promise<void> => {
       closing.abort();
       if (timeoutMs <= 0) stop.abort();
       const timer = setTimeout(() => stop.abort(), timeoutMs);

@@ -5,22 +5,10 @@ import type { LibraryHandle } from 'koffi';
 import { declare, lastError, openLibc, systemError } from './library.ts';
 
 /** The system calls on files that Node lacks. Each throws an error with a `code`, as Node's own file calls do. */
-export interface NativeCalls {
-  /** Swaps two names in one step: Linux `renameat2(2)` with RENAME_EXCHANGE. */
-  readonly exchange: (one: string, other: string) => void;
-  /** Flushes everything written to the file system that an open file lies on: Linux `syncfs(2)`. */
-  readonly syncFileSystem: (fd: number) => Promise<void>;
-  /** Takes an exclusive lock that ends with the process, or returns false if another process has it: `flock(2)`. */
-  readonly tryLock: (fd: number) => boolean;
-  /** As `tryLock`, for a lock that many may share, but that excludes an exclusive one. */
-  readonly tryLockShared: (fd: number) => boolean;
-  /** Releases a lock: `flock(2)`. */
-  readonly unlock: (fd: number) => void;
-  /** An ACL of a folder, as the kernel stores it (acl(5)); null if it has none, or the file system does not say. */
-  readonly acl: (folder: string, kind: 'access' | 'default') => Buffer | null;
-  /** Sets the ACL of a folder, or removes it. */
-  readonly setAcl: (folder: string, kind: 'access' | 'default', acl: Buffer | null) => void;
-}
+export type NativeCalls = ReturnType<typeof bindNativeCalls>;
+
+/** The ACL that a folder has itself, or the one that it gives to new entries (acl(5)). */
+type AclKind = 'access' | 'default';
 
 const AT_FDCWD = -100;
 const RENAME_EXCHANGE = 2;
@@ -32,7 +20,7 @@ const LOCK_UN = 8;
 const TAKEN: ReadonlySet<number> = new Set([constants.errno.EWOULDBLOCK, constants.errno.EACCES]);
 
 /** Binds the calls in the C library of this process. */
-export function bindNativeCalls(): NativeCalls {
+export function bindNativeCalls() {
   const libc = openLibc();
   const syncfs = libc.func('int syncfs(int fd)');
   const flock = libc.func('int flock(int fd, int operation)');
@@ -47,13 +35,15 @@ export function bindNativeCalls(): NativeCalls {
     throw error;
   };
   return {
-    exchange: (one, other) => {
+    /** Swaps two names in one step: Linux `renameat2(2)` with RENAME_EXCHANGE. */
+    exchange: (one: string, other: string): void => {
       // As a file system reports it that cannot do this.
       if (renameat2 === null) throw systemError('renameat2', constants.errno.ENOSYS);
       if (renameat2(AT_FDCWD, one, AT_FDCWD, other, RENAME_EXCHANGE) !== 0)
         throw Object.assign(lastError('renameat2'), { path: one, dest: other });
     },
-    syncFileSystem: (fd) =>
+    /** Flushes everything written to the file system that an open file lies on: Linux `syncfs(2)`. */
+    syncFileSystem: (fd: number): Promise<void> =>
       new Promise((resolve, reject) => {
         syncfs.async(fd, (error: unknown, result: number) => {
           if (error instanceof Error) reject(error);
@@ -61,9 +51,12 @@ export function bindNativeCalls(): NativeCalls {
           else reject(lastError('syncfs'));
         });
       }),
-    tryLock: (fd) => lock(fd, LOCK_EX_NB),
-    tryLockShared: (fd) => lock(fd, LOCK_SH_NB),
-    unlock: (fd) => void lock(fd, LOCK_UN),
+    /** Takes an exclusive lock that ends with the process, or returns false if another process has it: `flock(2)`. */
+    tryLock: (fd: number): boolean => lock(fd, LOCK_EX_NB),
+    /** As `tryLock`, for a lock that many may share, but that excludes an exclusive one. */
+    tryLockShared: (fd: number): boolean => lock(fd, LOCK_SH_NB),
+    /** Releases a lock: `flock(2)`. */
+    unlock: (fd: number): void => void lock(fd, LOCK_UN),
     ...bindAclCalls(libc),
   };
 }
@@ -71,20 +64,22 @@ export function bindNativeCalls(): NativeCalls {
 /** The most bytes of an extended attribute (xattr(7)). */
 const MAX_ATTRIBUTE_BYTES = 65_536;
 
-function bindAclCalls(libc: LibraryHandle): Pick<NativeCalls, 'acl' | 'setAcl'> {
+function bindAclCalls(libc: LibraryHandle) {
   const get = libc.func('long getxattr(const char *path, const char *name, void *value, size_t size)');
   const set = libc.func(
     'int setxattr(const char *path, const char *name, const void *value, size_t size, int flags)',
   );
   const remove = libc.func('int removexattr(const char *path, const char *name)');
-  const nameOf = (kind: 'access' | 'default'): string => `system.posix_acl_${kind}`;
+  const nameOf = (kind: AclKind): string => `system.posix_acl_${kind}`;
   const value = Buffer.alloc(MAX_ATTRIBUTE_BYTES);
   return {
-    acl: (folder, kind) => {
+    /** An ACL of a folder, as the kernel stores it (acl(5)); null if it has none, or the file system does not say. */
+    acl: (folder: string, kind: AclKind): Buffer | null => {
       const length = Number(get(folder, nameOf(kind), value, value.length));
       return length > 0 ? Buffer.from(value.subarray(0, length)) : null;
     },
-    setAcl: (folder, kind, acl) => {
+    /** Sets the ACL of a folder, or removes it. */
+    setAcl: (folder: string, kind: AclKind, acl: Buffer | null): void => {
       if (acl === null) remove(folder, nameOf(kind));
       else if (set(folder, nameOf(kind), acl, acl.length, 0) !== 0)
         throw Object.assign(lastError('setxattr'), { path: folder });

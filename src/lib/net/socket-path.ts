@@ -5,14 +5,11 @@ import { basename, dirname } from 'node:path';
 /** The longest path that an address of a Unix socket holds, in bytes (unix(7), `sun_path`, without its NUL). */
 const LONGEST_PATH_BYTES = 107;
 
-/** A path that leads to a socket until it is closed. */
-export interface SocketPath {
-  readonly path: string;
-  readonly close: () => Promise<void>;
-}
-
-/** Returns a path of a socket that fits into its address: a long one leads through its opened folder. @throws system errors */
-export async function openSocketPath(file: string): Promise<SocketPath> {
+/**
+ * Returns a path of a socket that fits into its address, until it is closed: a long one leads through its opened folder.
+ * @throws system errors
+ */
+export async function openSocketPath(file: string) {
   if (Buffer.byteLength(file) <= LONGEST_PATH_BYTES) return { path: file, close: () => Promise.resolve() };
   const folder = await open(dirname(file), constants.O_RDONLY | constants.O_DIRECTORY);
   return { path: `/proc/self/fd/${folder.fd}/${basename(file)}`, close: () => folder.close() };

@@ -4,17 +4,13 @@ import { delimiter, isAbsolute, join } from 'node:path';
 
 import { MirrorError } from '../errors/errors.ts';
 import { roughDuration } from '../text/humanize.ts';
-import { drained, startProgram } from './run.ts';
+import { drained, type ProgramStart, startProgram } from './run.ts';
 
 /** A program to run to its end. */
-export interface CommandRequest {
+export interface CommandRequest extends Pick<ProgramStart, 'environment' | 'input'> {
   /** The program and its arguments; no shell reads them. */
   readonly words: readonly string[];
   readonly cwd: string;
-  /** The whole environment of the program. */
-  readonly environment: Readonly<Record<string, string>>;
-  /** Text on its standard input, which it may leave unread. */
-  readonly input: Iterable<string>;
   /** The longest time that it may take, in milliseconds. */
   readonly timeoutMs: number;
   /** Stops it immediately. */
@@ -23,25 +19,16 @@ export interface CommandRequest {
   readonly onOutput?: (piece: Buffer) => void;
 }
 
-/** The end of a program that was not stopped. */
-export interface CommandEnd {
-  readonly exitCode: number;
-  /** The last line that it wrote to standard error, bounded; null for none. */
-  readonly lastLine: string | null;
-  /** The end of what it wrote to standard error. */
-  readonly said: string;
-  readonly durationMs: number;
-}
-
 /** Characters of its last line that are reported. */
 const LINE_CHARACTERS = 500;
 
 /**
  * Runs a program to its end, in its own process group, so that its children end with it when it is stopped.
+ * @returns `lastLine` is the last line that it wrote to standard error, bounded, null for none; `said` is the end of all of it
  * @throws MirrorError `hook.failed` if it cannot be started, takes too long, or is ended by a signal; `pass.abandoned` if
  *   `signal` stopped it
  */
-export async function runCommand(request: CommandRequest): Promise<CommandEnd> {
+export async function runCommand(request: CommandRequest) {
   const { words, cwd, environment, input, timeoutMs, signal, onOutput } = request;
   const [program = '', ...args] = words;
   const path = await findProgram(program, environment['PATH'] ?? '');

@@ -61,22 +61,7 @@ export function isJournal(env: Environment, descriptor: number): boolean {
 }
 
 /** One of the two streams that people and programs read. All that this program writes to them goes through here. */
-export interface OutputStream {
-  /** Writes a text unchanged; with a level, its priority precedes every line if the stream is the journal. */
-  readonly write: (
-    text: TerminalText,
-    level?: LogLevel,
-    onEnd?: (error: Error | null | undefined) => void,
-  ) => void;
-  /** How much of the output is still buffered, in bytes. */
-  readonly waitingBytes: () => number;
-  readonly isTerminal: () => boolean;
-  readonly columns: () => number;
-  /** Whether text may be emphasised there ({@link mayColor}). */
-  readonly mayColor: () => boolean;
-  /** Whether a line can be overwritten there ({@link mayRedraw}). */
-  readonly mayRedraw: () => boolean;
-}
+export type OutputStream = ReturnType<typeof streamOf>;
 
 /** The state of standard output at the start of a command. */
 const FRESH_OUTPUT = {
@@ -111,19 +96,27 @@ export function forgetOutput(): void {
   output = { ...FRESH_OUTPUT };
 }
 
-function streamOf(name: 'stdout' | 'stderr'): OutputStream {
+function streamOf(name: 'stdout' | 'stderr') {
   return {
-    write: (text, level, onEnd) => {
+    /** Writes a text unchanged; with a level, its priority precedes every line if the stream is the journal. */
+    write: (
+      text: TerminalText,
+      level?: LogLevel,
+      onEnd?: (error: Error | null | undefined) => void,
+    ): void => {
       const stream = process[name];
       if (name === 'stdout') output.isBegun = true;
       const isMarked = level !== undefined && isJournal(process.env, stream.fd);
       stream.write(written(isMarked ? withPriority(text, level) : text), onEnd);
     },
-    waitingBytes: () => process[name].writableLength,
-    isTerminal: () => process[name].isTTY,
-    columns: () => process[name].columns,
-    mayColor: () => mayColor(process.env, process[name].isTTY),
-    mayRedraw: () => mayRedraw(process.env, process[name].isTTY),
+    /** How much of the output is still buffered, in bytes. */
+    waitingBytes: (): number => process[name].writableLength,
+    isTerminal: (): boolean => process[name].isTTY,
+    columns: (): number => process[name].columns,
+    /** Whether text may be emphasised there ({@link mayColor}). */
+    mayColor: (): boolean => mayColor(process.env, process[name].isTTY),
+    /** Whether a line can be overwritten there ({@link mayRedraw}). */
+    mayRedraw: (): boolean => mayRedraw(process.env, process[name].isTTY),
   };
 }
 
