@@ -109,9 +109,7 @@ export class MirrorError extends Error {
   readonly action: ErrorAction;
 
   /**
-   * @param code the stable code
    * @param message what happened, without secrets, as one line or as several
-   * @param options hint, cause, the service's Retry-After, another action
    */
   constructor(code: ErrorCode, message: string | readonly string[], options: MirrorErrorOptions = {}) {
     const lines = typeof message === 'string' ? [message] : message;

@@ -9,12 +9,7 @@ export class RequestError extends Error {
   readonly code: string;
   readonly headers: Readonly<Record<string, string>>;
 
-  /**
-   * @param status HTTP status code
-   * @param code stable word for programs
-   * @param message advice for a person
-   * @param headers further headers of the answer
-   */
+  /** @param message advice for a person */
   constructor(status: number, code: string, message: string, headers: Readonly<Record<string, string>> = {}) {
     super(message);
     this.status = status;
@@ -107,19 +102,11 @@ export async function readJson(body: AsyncIterable<Uint8Array>, limitBytes: numb
   }
 }
 
-/** A request target, cut into parts, both as they were sent. */
-export interface SplitTarget {
-  /** Encoded, and not normalised: `..` and `//` stay. */
-  readonly path: string;
-  /** Without the question mark; empty if there is no query. */
-  readonly query: string;
-}
-
 /**
- * Splits a request target into path and query.
+ * Splits a request target into its path, encoded and not normalised (`..` and `//` stay), and its query without the question mark.
  * @param target from the request line; with scheme and host if it came for a proxy (RFC 9112, section 3.2.2)
  */
-export function splitTarget(target: string): SplitTarget {
+export function splitTarget(target: string): { readonly path: string; readonly query: string } {
   const local = target.replace(/^https?:\/\/[^/?#]*/i, '');
   const mark = local.indexOf('?');
   const [path, query] = mark === -1 ? [local, ''] : [local.slice(0, mark), local.slice(mark + 1)];

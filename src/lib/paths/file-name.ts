@@ -38,17 +38,14 @@ function isLonger(text: string, limitBytes: number): boolean {
   return text.length * MAX_BYTES_A_UNIT > limitBytes && Buffer.byteLength(text) > limitBytes;
 }
 
-/** A name that a tree cannot hold, and its fault, which follows the name. */
-export interface TreeFault {
-  readonly path: string;
-  readonly fault: string;
-}
-
 /**
- * The first of some paths that cannot be a file of one tree together with the others; null if all can. The rules are
+ * The first of some paths that cannot be a file of one tree together with the others, and its fault, which follows the name; null if
+ * all can. The rules are
  * those for the entries of an archive: any text that should have been written by them is checked when it is read.
  */
-export function treeFault(paths: readonly string[]): TreeFault | null {
+export function treeFault(
+  paths: readonly string[],
+): { readonly path: string; readonly fault: string } | null {
   const files = new Set<string>();
   for (const path of paths) {
     const fault = nameFault(path) ?? (files.has(path) ? 'occurs twice' : null);

@@ -22,15 +22,7 @@ function isRunByNpx(env: Environment): boolean {
 }
 
 /** The commands that use the service. */
-const OF_SERVICE: ReadonlySet<string> = new Set([
-  'sync',
-  'run',
-  'plan',
-  'retry',
-  'probe',
-  'repos',
-  'workbooks',
-]);
+const OF_SERVICE: ReadonlySet<string> = new Set('sync run plan retry probe repos workbooks'.split(' '));
 
 // A fact about the process, like process.argv; it is set once, before any message names a command.
 let invocation: Invocation = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
