@@ -63,14 +63,10 @@ export async function serveUntilStopped({
   });
   try {
     if (stop.aborted) return;
-    const stopped = once(stop, 'abort');
+    const stopped = once(stop, 'abort').then(() => 'stopped' as const);
     const { baseUrl, port } = await service.listen(listen);
     log(`Listening on ${formatListen({ ...listen, port })}.`);
-    const isStopped = await Promise.race([
-      rest.onListening(baseUrl).then(() => false),
-      stopped.then(() => true),
-    ]);
-    if (isStopped) return;
+    if ((await Promise.race([rest.onListening(baseUrl), stopped])) === 'stopped') return;
     if (temporary !== null) {
       const heading = 'No key is set: these are valid until the service stops. Settings for a mirror of it:';
       logAlways(joinLines([heading, mirrorSettings(baseUrl, temporary, mirrorDirectory)]));
