@@ -24,32 +24,27 @@ const CREDENTIAL: Credential = {
   advice: '`workbook-mirror keys create --kind personal` makes one',
 };
 
-/** The result of an upload, as the page shows it. */
-interface Outcome {
-  /** HTTP status code. */
-  readonly status: number;
-  readonly text: string;
-}
-
-/** The form, filled in except for the key and the files. */
-export function formReply(template: string, fields: Fields = {}, outcome?: Outcome): Reply {
+/**
+ * The form, filled in except for the key and the files.
+ * @param template the text of the page, with placeholders `{{name}}`
+ * @param result of an upload, as the page shows it; empty before one
+ */
+export function formReply(template: string, fields: Fields = {}, status = 200, result = ''): Reply {
   const { key: _, ...shown } = fields;
-  const values: Readonly<Record<string, string | undefined>> = {
-    ...shown,
-    result: outcome?.text,
-    outcome: outcome === undefined ? '' : outcome.status < 400 ? 'done' : 'failed',
-  };
+  const isNew = result === '';
+  const outcome = isNew ? '' : status < 400 ? 'done' : 'failed';
+  const values: Readonly<Record<string, string>> = { ...shown, result, outcome };
   const html = template.replaceAll(/\{\{(\w+)\}\}/g, (__, name: string) => escaped(values[name] ?? ''));
   const policy = PAGE_HEADERS['content-security-policy'] ?? '';
   return {
-    status: outcome?.status ?? 200,
+    status,
     headers: {
       ...PAGE_HEADERS,
       'content-security-policy': policy.replace("form-action 'none'", "form-action 'self'"),
       'cross-origin-opener-policy': 'same-origin',
-      'cache-control': outcome === undefined ? 'no-cache' : 'no-store',
+      'cache-control': isNew ? 'no-cache' : 'no-store',
     },
-    body: packableBody('text/html; charset=utf-8', html, outcome === undefined ? html : null),
+    body: packableBody('text/html; charset=utf-8', html, isNew ? html : null),
   };
 }
 
@@ -63,7 +58,6 @@ function escaped(text: string): string {
  *
  * The key is a field of the form, which a browser never sends from another page; it comes before the files, so that no file of a
  * stranger is stored.
- * @param template the text of the page, with placeholders `{{name}}`
  */
 export async function answerUpload(
   template: string,
@@ -73,24 +67,25 @@ export async function answerUpload(
 ): Promise<Reply> {
   const fields: Fields = {};
   try {
-    return formReply(template, fields, await takeUpload(library, uploads, request, fields));
+    return formReply(template, fields, 200, await takeUpload(library, uploads, request, fields));
   } catch (error) {
     if (!(error instanceof RequestError)) throw error;
-    const reply = formReply(template, fields, {
-      status: error.status,
-      text: `Not uploaded: ${error.message}.`,
-    });
+    const reply = formReply(template, fields, error.status, `Not uploaded: ${error.message}.`);
     return { ...reply, headers: { ...reply.headers, ...error.headers } };
   }
 }
 
-/** @param fields receives the fields as they come. @throws RequestError if it is refused; nothing is committed then */
+/**
+ * @param fields receives the fields as they come
+ * @returns the result for people
+ * @throws RequestError if it is refused; nothing is committed then
+ */
 async function takeUpload(
   library: Library,
   uploads: Pick<Changes, 'receive' | 'commit'>,
   { keys, headers, body }: ServiceRequest,
   fields: Fields,
-): Promise<Outcome> {
+): Promise<string> {
   let target: { readonly key: KnownKey; readonly repository: Repository } | null = null;
   const files = new Map<string, Upload['files'][number] & { readonly isAsNamed: boolean }>();
   for await (const { name, fileName, bytes } of readForm(headers['content-type'] ?? '', bodyOf(body))) {
@@ -119,7 +114,7 @@ async function takeUpload(
       ({ path }) =>
         `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
     );
-  return { status: 200, text: [done, ...files.keys(), ...warnings].join('\n') };
+  return [done, ...files.keys(), ...warnings].join('\n');
 }
 
 /**
