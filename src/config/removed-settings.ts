@@ -48,7 +48,7 @@ export const removedSettings = Object.entries(ADVICE).map(([name, advice]) => ({
   message: `this setting was removed; ${advice}`,
 }));
 
-/** What to do about the removed setting with a dotted name, or in a section with that name; undefined for none. */
+/** The remedy for a removed setting with this dotted name, or in a section with this name; undefined for none. */
 export function removalMessage(name: string): string | undefined {
   return removedSettings.find((each) => each.name === name || each.name.startsWith(`${name}.`))?.message;
 }

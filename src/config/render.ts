@@ -28,30 +28,18 @@ export function renderJsonSchema(): string {
   return `${JSON.stringify(schema, undefined, 2)}\n`;
 }
 
-/** The present value of a setting, ready for JSON and for printing: spelled as in the file, secrets masked. */
-export interface EffectiveSetting {
-  readonly value: string | number | boolean | readonly string[] | null;
-  readonly source: SettingSource;
-}
-
-/** The present values of all settings, by dotted name, secrets masked; null if nothing is set. */
+/** The present values of all settings, by dotted name, ready for JSON: spelled as in the file, secrets masked; null if nothing is set. */
 export function effectiveSettings(
   settings: Settings,
   sources: SettingSources,
-): Readonly<Record<string, EffectiveSetting>> {
+): Readonly<Record<string, { readonly value: unknown; readonly source: SettingSource }>> {
   return Object.fromEntries(
     settingDescriptors.map(({ name, spell }) => {
       const value = settingValue(settings, name);
-      const spelled = value === undefined || spell === undefined ? plain(value) : spell(value);
-      return [name, { value: spelled, source: sources[name] ?? DEFAULT_SOURCE }];
+      const spelled = value === undefined || spell === undefined ? value : spell(value);
+      return [name, { value: spelled ?? null, source: sources[name] ?? DEFAULT_SOURCE }];
     }),
   );
-}
-
-function plain(value: unknown): EffectiveSetting['value'] {
-  if (Array.isArray(value)) return value.map(String);
-  const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean';
-  return isPlain ? value : null;
 }
 
 /** The present values of all settings as YAML, secrets masked, each with its source. */
