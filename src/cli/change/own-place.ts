@@ -14,9 +14,11 @@ import { isReady } from '../../daemon/status/status-service.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
+import { counted } from '../../lib/text/humanize.ts';
+import { say } from '../../lib/text/terminal-text.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
-import { tellEvent } from '../frame/output.ts';
+import { tell, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { createProgress } from './progress.ts';
 
@@ -53,11 +55,8 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
   return {
     settings,
     isDaemon: false,
-    makePass: async (targets) => {
-      const ofMirror = settings.ofMirror();
-      const how = targets === null ? {} : { trigger: 'retry' as const, retries: new Set(targets) };
-      return (await sync(ofMirror, how)).outcome;
-    },
+    makePass: (targets) =>
+      sync(settings.ofMirror(), targets === null ? {} : { trigger: 'retry', retries: new Set(targets) }),
     live: () => Promise.resolve(null),
     whileIdle: async (work) => {
       const ofDirectory = settings.ofDirectory();
@@ -84,7 +83,7 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
   how: Partial<{ trigger: Trigger; adopt: boolean; retries: Retries; names: readonly string[] }> = {},
-): Promise<{ outcome: PassOutcome; hooksDue: number }> {
+): Promise<PassOutcome> {
   const { trigger = 'command', adopt = false, retries = 'all', names = [] } = how;
   const monitor = new PullMonitor();
   const progress = createProgress(secretsOf(settings), monitor);
@@ -114,8 +113,11 @@ export async function sync(
       await reportShare(status.read, mirror, null);
       await mirror.rememberInstallation();
       const hooksDue = await hooks.settled();
-      const isDone = hooksDue === 0 && (await isReady({ readMirror: status.read }));
-      return { outcome: passOutcome(report, isDone), hooksDue };
+      progress.close();
+      const due = counted(hooksDue, 'target');
+      if (hooksDue > 0)
+        tell(say`! hooks.afterPublish did not succeed for ${due}: the next pass runs it again`, 'warn');
+      return passOutcome(report, hooksDue === 0 && (await isReady({ readMirror: status.read })));
     } finally {
       await hooks.close(HOOKS_CLOSE_MS);
       progress.close();

@@ -10,7 +10,6 @@ import type { PassOutcome } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
@@ -22,11 +21,8 @@ import { askForPasses, namesOf } from './poll.ts';
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
   const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
-  if (command.args.length > 0 && allowFailed === true)
-    throw new MirrorError(
-      'usage.invalid',
-      '--allow-failed is about all targets: name none, or leave it out.',
-    );
+  const problem = '--allow-failed is about all targets: name none, or leave it out.';
+  if (command.args.length > 0 && allowFailed === true) throw new MirrorError('usage.invalid', problem);
   const daemons = await daemonsOf(command);
   const names = await namesOf(command);
   const outcomes =
@@ -35,21 +31,22 @@ export async function runSync(command: Command): Promise<Outcome> {
       : [await syncHere(command, adopt === true, names)];
   const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
   const { settings } = settingsOf(command, ['directory']);
-  const { mirror } = layoutOf(settings.directory);
-  const passes = outcomes.map((outcome) => {
-    if (names.length === 0) return outcome;
-    const chosen = new Set(chosenTargets(names, mirror, outcome.targets.map(targetOf)));
-    return { ...outcome, targets: outcome.targets.filter(({ target }) => chosen.has(target)) };
-  });
   // Each share has its own records: it judges its targets itself.
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
   const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
-  const [data] = passes.map(({ summary, targets }) => ({ summary, targets }));
+  const { mirror } = layoutOf(settings.directory);
+  const passes = outcomes.map(({ summary, targets }) => {
+    const chosen = new Set(chosenTargets(names, mirror, targets.map(targetOf)));
+    return {
+      summary,
+      targets: targets.filter(({ target }) => names.length === 0 || chosen.has(target)),
+    };
+  });
   return {
-    data: passes.length === 1 ? data : { passes },
+    data: passes.length === 1 ? passes[0] : { passes },
     exitCode: isAllowed ? EXIT_CODES.ok : exitCode,
   };
 }
@@ -100,12 +97,5 @@ async function syncHere(command: Command, adopt: boolean, names: readonly string
   // Check names before the pass: otherwise a wrong one would be recorded as a failed pass. Before a first pass, the targets are unknown.
   if (names.length > 0 && existsSync(layoutOf(settings.directory).targetList))
     await pathsOf(names, { settings: ownSettings(command), emit: () => {} });
-  const { outcome, hooksDue } = await sync(settings, { adopt, names });
-  if (hooksDue > 0) {
-    tell(
-      say`! hooks.afterPublish did not succeed for ${counted(hooksDue, 'target')}: the next pass of \`run\` or \`sync\` runs it again`,
-      'warn',
-    );
-  }
-  return outcome;
+  return sync(settings, { adopt, names });
 }
