@@ -3,7 +3,7 @@ import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import type { ApprovalMark } from '../mirror/store/manifest.ts';
 import { describeAmount } from '../lib/time/gauge.ts';
 import type { PullProgress, PassFinished, TargetPulled } from '../mirror/pass/events.ts';
-import { counted, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
+import { counted, partsOf, roughDuration, roughSize, utcTime, withHint } from '../lib/text/humanize.ts';
 import type { UnmatchedPattern } from '../mirror/plan/selection.ts';
 import { holdRule } from '../mirror/plan/actions.ts';
 import type { EventFields, EventName } from './events.ts';
@@ -53,12 +53,7 @@ export const TREE_GONE = 'the tree is gone from the disk';
 /** How a tree differs from its manifest, as a clause. */
 export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
   if (first === '.' && missing > 0) return TREE_GONE;
-  const counts = [
-    ...(modified > 0 ? [`${modified} modified`] : []),
-    ...(missing > 0 ? [`${missing} missing`] : []),
-    ...(added > 0 ? [`${added} added`] : []),
-  ];
-  return `${counts.join(', ')}, the first is ${JSON.stringify(first)}`;
+  return `${countedChanges({ modified, missing, added })}, the first is ${JSON.stringify(first)}`;
 }
 
 /** The phase and progress of a pull, as a clause without its target. */
@@ -186,45 +181,39 @@ function describePull(pulled: TargetPulled): string {
   if (pulled.method === 'none' || pulled.method === 'manifest') {
     return `no file changed (${pulled.reason}, ${cost})`;
   }
-  const changes = [
-    ...(pulled.added > 0 ? [`${pulled.added} added`] : []),
-    ...(pulled.changed > 0 ? [`${pulled.changed} changed`] : []),
-    ...(pulled.removed > 0 ? [`${pulled.removed} removed`] : []),
-  ].join(', ');
+  const changes = countedChanges({ added: pulled.added, changed: pulled.changed, removed: pulled.removed });
   return `published ${changes || (pulled.files > 0 ? 'the same files again' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
 }
 
 function describePass(pass: PassFinished): string {
-  const parts = [
-    `${counted(pass.targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
-    ...(pass.tried === 0 ? ['nothing to pull'] : []),
-    ...(pass.pulled > 0
-      ? [
-          `${pass.pulled} pulled (${roughSize(pass.downloadedBytes)}), ${counted(pass.changedFiles, 'file')} changed`,
-        ]
-      : []),
-    ...failedPart(pass),
-    ...heldParts(pass),
-    ...(pass.missing > 0 ? [`${pass.missing} missing from the list, kept for now`] : []),
-    ...(pass.pulling > 0 ? [`${counted(pass.pulling, 'slow pull')} still going on`] : []),
-    ...(pass.waiting > 0 ? [`${counted(pass.waiting, 'pull')} waiting`] : []),
-    ...(pass.processing > 0
-      ? [`${counted(pass.processing, 'workbook')} still being processed by the service`]
-      : []),
-  ];
-  return parts.join('; ');
+  const { targets, tried, pulled, downloadedBytes, changedFiles, missing, pulling, waiting, processing } =
+    pass;
+  return partsOf(
+    `${counted(targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
+    tried === 0 && 'nothing to pull',
+    pulled > 0 &&
+      `${pulled} pulled (${roughSize(downloadedBytes)}), ${counted(changedFiles, 'file')} changed`,
+    undoneParts(pass),
+    missing > 0 && `${missing} missing from the list, kept for now`,
+    pulling > 0 && `${counted(pulling, 'slow pull')} still going on`,
+    waiting > 0 && `${counted(waiting, 'pull')} waiting`,
+    processing > 0 && `${counted(processing, 'workbook')} still being processed by the service`,
+  ).join('; ');
 }
 
-/** The number of failures among the attempts. Moves and retirements may fail, too. */
-export function failedPart({ tried, failed }: Pick<PassFinished, 'tried' | 'failed'>): string[] {
-  if (failed === 0) return [];
-  return [failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`];
+/**
+ * The number of failures among the attempts, of held targets, and of those that wait for a lease. Moves and retirements may fail, too.
+ */
+export function undoneParts({ tried, failed, held, leased }: PassFinished): string[] {
+  return partsOf(
+    failed > 0 && (failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`),
+    held > leased && `${held - leased} held`,
+    leased > 0 && `${leased} waiting for a lease`,
+  );
 }
 
-/** How many targets are held, and how many wait for a lease. */
-export function heldParts({ held, leased }: Pick<PassFinished, 'held' | 'leased'>): string[] {
-  return [
-    ...(held > leased ? [`${held - leased} held`] : []),
-    ...(leased > 0 ? [`${leased} waiting for a lease`] : []),
-  ];
+/** The numbers that are not zero, each before its name: `2 added, 1 removed`. */
+export function countedChanges(counts: Readonly<Record<string, number>>): string {
+  const found = Object.entries(counts).filter(([, count]) => count > 0);
+  return found.map(([change, count]) => `${count} ${change}`).join(', ');
 }

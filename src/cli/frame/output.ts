@@ -69,11 +69,6 @@ export const tellEvent: EventSink = (event) => {
   if (isShown(event, loudness())) tell(say`! ${describeEvent(event)}`, levelOf(event));
 };
 
-/** The lines of a report, without the parts that are false or null. */
-export function linesOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
-  return parts.flatMap((part) => (part === false || part === null ? [] : part));
-}
-
 /** Lines of a report, and lists of such lines. False and null are no lines. */
 export type Lines = Shown | false | null | readonly Lines[];
 

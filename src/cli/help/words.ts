@@ -1,12 +1,12 @@
 import { EVENTS } from '../../app/events.ts';
 import { ERROR_RULES, type ErrorAction, type ErrorCode } from '../../lib/errors/errors.ts';
+import { partsOf } from '../../lib/text/humanize.ts';
 import {
   HOLD_REASONS,
   type KeepAction,
   type PullReason,
   type RetireReason,
 } from '../../mirror/plan/actions.ts';
-import { linesOf } from '../frame/output.ts';
 
 /** The daemon's reaction to an error. */
 const ACTIONS: Readonly<Record<ErrorAction, string>> = {
@@ -123,7 +123,7 @@ export function meaningsOf(word: string): readonly string[] {
   const event = lookUp(EVENTS, word);
   const reason = lookUp(REASONS, word);
   const hold = lookUp(HOLD_REASONS, word);
-  return linesOf(
+  return partsOf(
     rule !== null &&
       `Error code ${word}: ${lookUp(ERRORS, word)} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
     event !== null && `Event ${word} (level ${event[0]}): ${event[1]}`,

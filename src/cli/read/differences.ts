@@ -1,3 +1,4 @@
+import { countedChanges } from '../../app/messages.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { countDifferences, type FileDifference, type FileState } from '../../app/tasks/file-differences.ts';
@@ -25,9 +26,8 @@ export function describeDifferences(
 
 /** Counts differing files: `3 files differ: 1 added, 2 changed`. */
 export function differenceSummary(differences: readonly FileDifference[]): string {
-  const counts = Object.entries(countDifferences(differences)).filter(([, count]) => count > 0);
   const verb = differences.length === 1 ? 'differs' : 'differ';
-  return `${counted(differences.length, 'file')} ${verb}: ${counts.map(([change, count]) => `${count} ${change}`).join(', ')}`;
+  return `${counted(differences.length, 'file')} ${verb}: ${countedChanges(countDifferences(differences))}`;
 }
 
 /** The cells of a differing file. */

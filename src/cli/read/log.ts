@@ -4,9 +4,9 @@ import { type LogEntry, lastDepartures, logSources, mergedLog } from '../../app/
 import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';
-import { counted, utcTime } from '../../lib/text/humanize.ts';
+import { counted, partsOf, utcTime } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { linesOf, type Outcome, table, tellEvent } from '../frame/output.ts';
+import { type Outcome, table, tellEvent } from '../frame/output.ts';
 import { parseSince } from '../frame/times.ts';
 import { createWorkbookFilter, type WorkbookFlags } from '../service/workbook-filter.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -76,7 +76,7 @@ function describeLog(entries: readonly LogEntry[]): TerminalText {
 
 /** The line below an event other than a change of files. */
 function noteOf({ kind, files, held, approval }: LogEntry): string {
-  return linesOf(
+  return partsOf(
     held !== null && heldSentence(held),
     held === null && kind !== 'approved' && `the whole tree, ${counted(files, 'file')}`,
     approval !== null && approvalSentence(approval),

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { describePhase, failedPart, heldParts, unmatchedSentence } from '../../app/messages.ts';
+import { describePhase, undoneParts, unmatchedSentence } from '../../app/messages.ts';
 import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import type { LiveStatus } from '../../app/tasks/task.ts';
@@ -8,14 +8,14 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { dueHooks } from '../../daemon/hooks/due-hooks.ts';
 import { readinessOf } from '../../daemon/status/readiness.ts';
 import { isLockHidden, readLockHolder } from '../../lib/disk/lock.ts';
-import { agoText, counted, utcTime, withHint } from '../../lib/text/humanize.ts';
+import { agoText, counted, partsOf, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { selectsNothing } from '../../mirror/plan/selection.ts';
 import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
 import { leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
-import { judged, type Lines, linesOf, type Outcome, tellEvent, textOf } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, tellEvent, textOf } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { statusAll } from './status-all.ts';
@@ -175,10 +175,5 @@ function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: numb
   const { startedAtMs, failure, summary } = lastPass;
   const when = `Last pass: ${utcTime(startedAtMs)} (${ago(startedAtMs)})`;
   if (failure !== null) return `${when}, failed: ${failure.code}: ${withHint(failure)}`;
-  return linesOf(
-    when,
-    `${summary?.pulled ?? 0} pulled`,
-    summary !== null && failedPart(summary),
-    summary !== null && heldParts(summary),
-  ).join(', ');
+  return partsOf(when, `${summary?.pulled ?? 0} pulled`, summary !== null && undoneParts(summary)).join(', ');
 }

@@ -1,10 +1,10 @@
 import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
 import { isLeftAlone, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
-import { agoText, counted, oneLine, roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { agoText, counted, oneLine, partsOf, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
-import { linesOf, table, textOf } from '../frame/output.ts';
+import { table, textOf } from '../frame/output.ts';
 
 /** The flags that choose the listed targets. */
 export interface ListFlags {
@@ -52,7 +52,7 @@ export function targetTable(listed: readonly TargetStatus[], total: number, nowM
 /** The line below a target with a problem; empty for a target without one. */
 function troubleOf({ target, state, isStale, failure, held, drift, ...status }: TargetStatus): string {
   const next = status.nextAttemptAtMs;
-  return linesOf(
+  return partsOf(
     ![plainState(state), 'stale'].includes(state) && state,
     state === 'damaged' && TREE_GONE,
     isStale && state !== 'damaged' && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',

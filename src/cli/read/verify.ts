@@ -6,7 +6,7 @@ import { knownTargets, type RepairReport, verifyProgress } from '../../app/tasks
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
-import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
+import { counted, partsOf, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { joined, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
@@ -22,7 +22,7 @@ import {
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { type Lines, linesOf, loudness, type Outcome, textOf } from '../frame/output.ts';
+import { type Lines, loudness, type Outcome, textOf } from '../frame/output.ts';
 import { runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -200,7 +200,7 @@ function faultsOf(report: VerifyReport): string[] {
   const { targets, unreadableManifests, lost, strays, mirrored } = report;
   const damaged = targets.filter((target) => target.state !== 'ok').length;
   const unreadable = unreadableManifests.length;
-  return linesOf(
+  return partsOf(
     damaged > 0 && `${counted(damaged, 'target')} not as published`,
     unreadable > 0 && `${counted(unreadable, 'manifest')} that cannot be read`,
     lost.length > 0 && `${counted(lost.length, 'target')} lost`,

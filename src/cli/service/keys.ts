@@ -8,13 +8,13 @@ import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
-import { utcTime } from '../../lib/text/humanize.ts';
-import { say } from '../../lib/text/terminal-text.ts';
+import { partsOf, utcTime } from '../../lib/text/humanize.ts';
+import { say, type Shown } from '../../lib/text/terminal-text.ts';
 import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
 import { digestOfKey, looksLikeKey, makeKey, type StoredKey } from '../../server/keys/keys.ts';
 import type { KeyKind } from '../../lib/api/requests.ts';
 import { prepareServeDirectory, requiredServeDirectory } from '../../server/start/directory.ts';
-import { jsonText, linesOf, loudness, type Outcome, printOutcome, table, tell } from '../frame/output.ts';
+import { jsonText, loudness, type Outcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 const USES: Readonly<Record<KeyKind, string>> = {
@@ -56,20 +56,19 @@ export async function runKeysCreate(command: Command): Promise<void> {
 }
 
 /** `keys list` */
-export async function runKeysList(command: Command): Promise<void> {
+export async function runKeysList(command: Command): Promise<Outcome> {
   const { serve } = settingsOf(command, []).settings;
   const keys = await keysOf(serve);
   const rows = keys.map(({ id, kind, name, createdAt }) => [id, kind, utcTime(Date.parse(createdAt)), name]);
-  printOutcome(command, {
-    data: keys.map(listed),
-    text: () => (rows.length === 0 ? say`There is no key.` : table(['ID', 'KIND', 'CREATED', 'NAME'], rows)),
-  });
-  const others = linesOf(
+  const others = partsOf(
     serve.apiKey !== undefined && 'serve.apiKey',
     serve.apiToken !== undefined && 'serve.apiToken',
   );
   if (others.length > 0 && loudness() !== 'quiet')
     tell(say`The service also takes what the settings hold: ${others.join(', ')}.`);
+  const none = 'There is no key.';
+  const text = (): Shown => (rows.length === 0 ? none : table(['ID', 'KIND', 'CREATED', 'NAME'], rows));
+  return { data: keys.map(listed), text };
 }
 
 /** `keys revoke` */

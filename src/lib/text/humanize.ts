@@ -42,3 +42,8 @@ export function withHint({ message, hint }: { message: string; hint: string | nu
   if (hint === null) return text;
   return `${text}${/[.!?:]$/.test(text) ? '' : '.'} ${oneLine(hint)}`;
 }
+
+/** The parts of a sentence or report, without those that are false or null. */
+export function partsOf(...parts: readonly (string | false | null | readonly string[])[]): string[] {
+  return parts.flatMap((part) => (part === false || part === null ? [] : part));
+}
