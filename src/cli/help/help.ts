@@ -114,18 +114,11 @@ function roff(text: string): string {
   return text.replaceAll(/[\\\-'`^~]/g, (sign) => SIGNS[sign] ?? sign).replaceAll(/^\./gm, '\\&.');
 }
 
-/** A row, an item or a paragraph of the manual. */
-interface Passage {
-  /** The name of its chapter. */
-  readonly chapter: string;
-  /** Its subject: the first cell of a row; empty for other passages. */
-  readonly subject: string;
-  /** One line of Markdown. */
-  readonly text: string;
-}
-
-/** The passages of a chapter in Markdown, without code and the headings of tables. */
-export function passagesOf(chapter: string, markdown: string): Passage[] {
+/**
+ * The passages of a chapter in Markdown, without code and the headings of tables: a line for each row, item or paragraph. The subject of a
+ * row is its first cell.
+ */
+export function passagesOf(chapter: string, markdown: string) {
   return markdown
     .replaceAll(/^ *```[^]*?^ *```$/gm, '')
     .replaceAll(/<!--.*?-->/gs, '')
@@ -147,7 +140,7 @@ function escaped(text: string): string {
  * The passages about a word: rows with it in their first cell or, if there are none, all passages with each of its words.
  * @returns at most ten lines for a person; empty if there is nothing
  */
-export function explain(passages: readonly Passage[], asked: string): string[] {
+export function explain(passages: ReturnType<typeof passagesOf>, asked: string): string[] {
   const word = asked.toLowerCase();
   const has = (text: string, part: string): boolean =>
     new RegExp(`(?<![\\w.-])${escaped(part)}(?![\\w-]|\\.\\w)`, 'i').test(text);

@@ -1,5 +1,6 @@
 import { constants, statSync } from 'node:fs';
 import { access, lstat } from 'node:fs/promises';
+import { promisify } from 'node:util';
 
 import { buildConnector } from 'undici';
 
@@ -45,8 +46,14 @@ type Check = readonly [subject: string, check: () => Promise<Finding[]>];
 function localChecks(settings: Loaded['settings']): readonly Check[] {
   const { directory } = settings;
   return [
-    ['hooks.afterPublish', () => checkProgram(settings, 'afterPublish')],
-    ['hooks.beforePublish', () => checkProgram(settings, 'beforePublish')],
+    ...(['afterPublish', 'beforePublish'] as const).map((name): Check => {
+      const subject = `hooks.${name}`;
+      const check = async (): Promise<Finding[]> => {
+        const program = await checkCommand(settings, name);
+        return program === undefined ? [] : [well(subject, `${program} can be run`)];
+      };
+      return [subject, check];
+    }),
     ['directory', async () => locksFindings(directory, await locksIn(directory), sharingSetting(settings))],
     ['directory', () => checkFileSystem(settings)],
   ];
@@ -71,13 +78,10 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
     ['hooks.heartbeat', () => checkReceiver('heartbeat', hooks.heartbeat?.reveal())],
     ['state', () => checkState(settings)],
   ];
+  const hung = new MirrorError('service.timeout', 'the check did not end in time');
   const found = checks.map(async ([subject, check]) => {
-    try {
-      const hung = new MirrorError('service.timeout', 'the check did not end in time');
-      return (await waitAtMost(check(), CHECK_MS)) ?? [failed(subject, hung)];
-    } catch (error) {
-      return [failed(subject, error)];
-    }
+    const ended = check().catch((error: unknown) => [failed(subject, error)]);
+    return (await waitAtMost(ended, CHECK_MS)) ?? [failed(subject, hung)];
   });
   const given = Object.entries(effectiveSettings(settings, sources)).flatMap(([name, { value, source }]) =>
     source.kind === 'default'
@@ -149,14 +153,6 @@ async function newDirectory(directory: string): Promise<Finding> {
   }
 }
 
-async function checkProgram(
-  settings: Loaded['settings'],
-  name: 'afterPublish' | 'beforePublish',
-): Promise<Finding[]> {
-  const program = await checkCommand(settings, name);
-  return program === undefined ? [] : [well(`hooks.${name}`, `${program} can be run`)];
-}
-
 /** Connects to a receiver, or to the proxy on the way there, and sends nothing. */
 async function checkReceiver(hook: 'webhook' | 'heartbeat', address: string | undefined): Promise<Finding[]> {
   if (address === undefined) return [];
@@ -164,25 +160,17 @@ async function checkReceiver(hook: 'webhook' | 'heartbeat', address: string | un
   const { proxy } = ways.to(new URL(address));
   await ways.close();
   const { protocol, hostname, port, origin } = new URL(proxy?.origin ?? address);
-  const connect = buildConnector({ timeout: ANSWER_MS });
-  await new Promise<void>((resolve, reject) => {
-    connect({ protocol, hostname, port }, (error, socket) => {
-      socket?.destroy();
-      if (error === null) resolve();
-      else reject(unreached(error, origin));
-    });
+  const connect = promisify(buildConnector({ timeout: ANSWER_MS }));
+  const socket = await connect({ protocol, hostname, port }).catch((error: unknown) => {
+    const { message } = toMirrorError(transportError(error, new URL(origin)));
+    // The hints of the service's errors name other settings.
+    const hint = 'Check the address, the network, the proxy settings and the certificate.';
+    throw new MirrorError('notification.failed', message, { hint });
   });
+  socket?.destroy();
   const finding = `${proxy === null ? origin : `the proxy ${origin}`} takes connections; nothing was sent`;
-  return [
-    { ...well(`hooks.${hook}`, finding), whatToDo: `\`${ownCommand('hooks test', hook)}\` sends a test.` },
-  ];
-}
-
-/** The hints of the service's errors name other settings. */
-function unreached(error: unknown, origin: string): MirrorError {
-  const { message } = toMirrorError(transportError(error, new URL(origin)));
-  const hint = 'Check the address, the network, the proxy settings and the certificate.';
-  return new MirrorError('notification.failed', message, { hint });
+  const whatToDo = `\`${ownCommand('hooks test', hook)}\` sends a test.`;
+  return [{ ...well(`hooks.${hook}`, finding), whatToDo }];
 }
 
 async function checkState(settings: Loaded['settings']): Promise<Finding[]> {

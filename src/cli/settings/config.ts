@@ -79,18 +79,10 @@ const PASSES_SHOWN = 3;
 
 /** Lists the next passes, which shows the meaning of the schedule. */
 function scheduleFinding({ schedule, timezone }: Loaded['settings']): Finding {
-  const format = new Intl.DateTimeFormat('en-GB', {
-    timeZone: timezone,
-    weekday: 'short',
-    day: 'numeric',
-    month: 'short',
-    year: 'numeric',
-    hour: '2-digit',
-    minute: '2-digit',
-    second: '2-digit',
-  });
+  const style = { dateStyle: 'full', timeStyle: 'medium' } as const;
+  const format = new Intl.DateTimeFormat('en-GB', { ...style, timeZone: timezone });
   const passes = nextRunsMs(schedule, timezone, PASSES_SHOWN).map((timeMs) => format.format(timeMs));
-  return well('schedule', `the next passes start at ${passes.join('; ')} (time zone ${timezone})`);
+  return well('schedule', `the next passes start on ${passes.join('; ')} (time zone ${timezone})`);
 }
 
 /** Warns of one value for two secrets: the service shows an API key and an API token in two places. */

@@ -40,18 +40,18 @@ export function roomFindings(room: Room | null): Finding[] {
   const { freeBytes, totalBytes, freeInodes, totalInodes } = room;
   const judged = (subject: string, share: number, finding: string): Finding => {
     if (share >= LEAST_FREE.warning) return well(subject, finding);
-    const verdict = share < LEAST_FREE.error ? 'error' : 'warning';
-    return { verdict, subject, finding, whatToDo: 'Free some, or give the directory a larger file system.' };
+    const whatToDo = 'Free some, or give the directory a larger file system.';
+    return { verdict: share < LEAST_FREE.error ? 'error' : 'warning', subject, finding, whatToDo };
   };
-  const space = `${roughSize(freeBytes)} of ${roughSize(totalBytes)} are free`;
-  const hasLimit = totalInodes > 0;
   return [
-    judged('free space', totalBytes > 0 ? freeBytes / totalBytes : 0, space),
     judged(
-      'free inodes',
-      hasLimit ? freeInodes / totalInodes : 1,
-      hasLimit ? `${freeInodes} of ${totalInodes} are free` : 'their number is not limited',
+      'free space',
+      totalBytes > 0 ? freeBytes / totalBytes : 0,
+      `${roughSize(freeBytes)} of ${roughSize(totalBytes)} are free`,
     ),
+    totalInodes > 0
+      ? judged('free inodes', freeInodes / totalInodes, `${freeInodes} of ${totalInodes} are free`)
+      : well('free inodes', 'their number is not limited'),
   ];
 }
 
@@ -61,18 +61,16 @@ export function roomFindings(room: Room | null): Finding[] {
  * @param nowMs when the answer came, in milliseconds since the epoch
  */
 export function clockFinding(date: string | undefined, nowMs: number): Finding {
-  const subject = 'clock';
-  const serviceMs = Date.parse(date ?? '');
-  if (Number.isNaN(serviceMs))
+  const differenceMs = Math.abs(Date.parse(date ?? '') - nowMs);
+  if (Number.isNaN(differenceMs))
     return warning(
-      subject,
+      'clock',
       'the service does not send its time',
       'Compare the clock by hand: `timedatectl`.',
     );
-  const differenceMs = Math.abs(serviceMs - nowMs);
   const finding = `it differs from the service's by ${roughDuration(differenceMs)}`;
-  if (differenceMs < CLOCK_STEP_MS) return well(subject, finding);
-  return warning(subject, finding, 'Set it by NTP (`timedatectl set-ntp true`), here or there.');
+  if (differenceMs < CLOCK_STEP_MS) return well('clock', finding);
+  return warning('clock', finding, 'Set it by NTP (`timedatectl set-ntp true`), here or there.');
 }
 
 const REACH_TEXTS: Readonly<Record<LockReach, string>> = {
@@ -98,36 +96,30 @@ export function locksFindings(
   return [found, warning('directory', danger, 'Use one machine only, or NFS 4.')];
 }
 
-/** The answer to a request with one key. */
-export interface KeyAnswer {
-  /** 0 if no answer came. */
-  readonly status: number;
-  /** Why no answer came; null if one came. */
-  readonly failure: Error | null;
-}
-
 /**
  * The findings on the keys of a setting, named by their positions.
- * @param answers one for each key, in order; fewer if the service does not answer
+ * @param answers one for each key, in order, with status 0 if none came; fewer if the service does not answer
  * @param place the page on which a person makes such a key
  */
-export function keyFindings(setting: string, answers: readonly KeyAnswer[], place: string): Finding[] {
+export function keyFindings(
+  setting: string,
+  answers: readonly { readonly status: number; readonly failure: Error | null }[],
+  place: string,
+): Finding[] {
   const isAnyAccepted = answers.some(({ status }) => status === 200);
   return answers.map(({ status, failure }, index) => {
     const subject = answers.length === 1 ? setting : `${setting}, key ${index + 1} of ${answers.length}`;
     if (failure !== null) return failed(subject, failure);
     if (status === 200) return well(subject, 'the service accepts it');
-    const isRefused = status === 401 || status === 403;
-    return {
-      verdict: isAnyAccepted || (status === 404 && setting === 'service.apiToken') ? 'warning' : 'error',
-      subject,
-      finding: isRefused
-        ? `the service refuses it (status ${status})`
-        : `the service answers with status ${status}`,
-      whatToDo: isRefused
-        ? `Replace it by a new one from ${place}${isAnyAccepted ? ', or remove it' : ''}.`
-        : 'Check service.baseUrl, and ask the operator of the service; v1 may be missing there.',
-    };
+    const isMissing = status === 404 && setting === 'service.apiToken';
+    const verdict = isAnyAccepted || isMissing ? 'warning' : 'error';
+    if (status === 401 || status === 403) {
+      const whatToDo = `Replace it by a new one from ${place}${isAnyAccepted ? ', or remove it' : ''}.`;
+      return { verdict, subject, finding: `the service refuses it (status ${status})`, whatToDo };
+    }
+    const finding = `the service answers with status ${status}`;
+    const whatToDo = 'Check service.baseUrl, and ask the operator of the service; v1 may be missing there.';
+    return { verdict, subject, finding, whatToDo };
   });
 }
 
