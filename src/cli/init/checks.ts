@@ -5,7 +5,6 @@ import { connect } from '../../app/installation.ts';
 import { baseUrl as addressKind } from '../../config/addresses.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
-import { DEFAULT_SOURCE } from '../../config/problems.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
 import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
@@ -20,7 +19,7 @@ import { askForList } from '../settings/list-answer.ts';
 
 /** Sets a value as if a flag had given it. */
 export function give(layer: Layer, name: string, value: string): void {
-  layer.values.set(name, { value, source: DEFAULT_SOURCE, base: process.cwd() });
+  layer.values.set(name, { value, source: { kind: 'flag', detail: 'as typed' }, base: process.cwd() });
 }
 
 /** The settings, validated. @throws SettingsError `settings.invalid` */
