@@ -4,6 +4,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
+import { closing } from '../lib/concurrency/shared-work.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { request } from '../lib/http/node-http.ts';
@@ -151,11 +152,7 @@ async function onSocket<T>(
 ): Promise<T | null> {
   try {
     const socket = await openSocketPath(controlSocket);
-    try {
-      return await use(socket.path);
-    } finally {
-      await socket.close();
-    }
+    return await closing(socket, ({ path }) => use(path));
   } catch (error) {
     const code = systemCode(error) ?? '';
     if (ABSENT_CODES.has(code)) return null;

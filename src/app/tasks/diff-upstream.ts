@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import type { SettingsFor } from '../../config/schema.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { withTemporaryFolder } from '../../lib/disk/temporary.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -44,11 +45,7 @@ export async function diffUpstream(
       // A target that another instance mirrors can be compared as well: this one's share is no matter.
       const { shard: _shard, ...whole } = settings;
       const client = connect(whole, memory, emit, { onProgress });
-      try {
-        return await compare(settings, reader, path, { client, meter, signal });
-      } finally {
-        await client.close();
-      }
+      return closing(client, () => compare(settings, reader, path, { client, meter, signal }));
     });
   } catch (error) {
     if (!signal.aborted) throw error;

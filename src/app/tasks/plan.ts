@@ -1,3 +1,4 @@
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
 import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
@@ -24,8 +25,7 @@ export async function plan(
   const settings = ofMirror();
   const work = async ({ store, state }: MirrorReader) => {
     const { memory } = await recallInstallation(state, settings.service.baseUrl);
-    const client = connect(settings, memory, emit);
-    try {
+    return closing(connect(settings, memory, emit), async (client) => {
       const listing = await client.poll(signal, true);
       const context = { store, state, emit: () => {}, now: Date.now };
       const planned = await planPass(context, policyOf(settings), listing, new Map(), 'all');
@@ -43,9 +43,7 @@ export async function plan(
       }
       const { unmatched } = planned.selection;
       return { targets, unmatched, problems: problemsOf(listing, Date.now()) };
-    } finally {
-      await client.close();
-    }
+    });
   };
   return withReader(settings, emit, work, true);
 }

@@ -1,4 +1,5 @@
 import { type WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import type { Repository } from '../../mirror/upstream/listing.ts';
@@ -43,17 +44,10 @@ export function listWorkbooks(
 }
 
 /** Opens the way to the service for one piece of work. */
-async function withClient<T>(
-  { settings, emit }: TaskWork,
-  use: (client: ServiceClient) => Promise<T>,
-): Promise<T> {
+function withClient<T>({ settings, emit }: TaskWork, use: (client: ServiceClient) => Promise<T>): Promise<T> {
   const client = connect(settings.ofService(), { form: null }, (event) => {
     // The error says so.
     if (event.name !== 'credentials.refused') emit(event);
   });
-  try {
-    return await use(client);
-  } finally {
-    await client.close();
-  }
+  return closing(client, use);
 }

@@ -11,6 +11,7 @@ import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
 import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
 import { reportShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
@@ -61,16 +62,10 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
     whileIdle: async (work) => {
       const ofDirectory = settings.ofDirectory();
       const store = await openMirrorStore(ofDirectory);
-      try {
+      return closing({ close: () => store.lock.release() }, async () => {
         const { state } = await openRecalledState(ofDirectory, store, false, tellEvent);
-        try {
-          return await work({ emit: () => {}, store, state, isPulling: () => false });
-        } finally {
-          await state.close();
-        }
-      } finally {
-        await store.lock.release();
-      }
+        return closing(state, () => work({ emit: () => {}, store, state, isPulling: () => false }));
+      });
     },
   };
 }

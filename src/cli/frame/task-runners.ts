@@ -33,18 +33,14 @@ export function taskRunner(command: Command, layout: DirectoryLayout | null = nu
       const line = createLiveLine();
       const progress = { emit: pass?.sink ?? tellEvent, tell: (text: string) => line.show(() => text) };
       const names = isRead ? [...STOP_SIGNALS, 'SIGHUP' as const] : STOP_SIGNALS;
-      try {
-        return await untilStopped(
-          (signal) =>
-            'makePass' in place
-              ? runTask(name, { ...place, signal, ...progress }, wish)
-              : askDaemon(place, name, wish, { signal, ...progress }),
-          { names },
-        );
-      } finally {
+      const work = (signal: AbortSignal): Promise<TaskResult<Name>> =>
+        'makePass' in place
+          ? runTask(name, { ...place, signal, ...progress }, wish)
+          : askDaemon(place, name, wish, { signal, ...progress });
+      return untilStopped(work, { names }).finally(() => {
         line.clear();
         pass?.close();
-      }
+      });
     },
   };
 }

@@ -3,6 +3,7 @@ import { resolve } from 'node:path';
 import type { Command } from 'commander';
 
 import type { SettingsFor } from '../../config/schema.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { LockedError } from '../../lib/disk/lock.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
@@ -44,14 +45,11 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
     return {};
   }
   const line = createLiveLine();
-  try {
-    const restored = await restoreHistory(settings, { ...request, to: to ?? null }, line.show);
-    const { files, folder } = restored;
-    const text = say`${describeState(restored)}: ${counted(files, 'file')}, checked byte for byte, now in ${folder}`;
-    return { data: restored, text: () => text };
-  } finally {
-    line.clear();
-  }
+  const wish = { ...request, to: to ?? null };
+  const restored = await restoreHistory(settings, wish, line.show).finally(line.clear);
+  const { files, folder } = restored;
+  const text = `${describeState(restored)}: ${counted(files, 'file')}, checked byte for byte, now in ${folder}`;
+  return { data: restored, text: () => text };
 }
 
 /** Refuses anything but the bytes of one file for standard output. @throws MirrorError `usage.invalid` */
@@ -104,11 +102,9 @@ export async function restoreHistory(
         await becomeOwnerOf(settings.directory);
         const { openMirrorStore } = await import('../../app/open-mirror.ts');
         const store = await openMirrorStore(settings).catch(elsewhereIfLocked);
-        try {
-          await restoreToMirror(store, state, found, Date.now(), signal);
-        } finally {
-          await store.lock.release();
-        }
+        await closing({ close: () => store.lock.release() }, () =>
+          restoreToMirror(store, state, found, Date.now(), signal),
+        );
       } else await restoreInto(folder, found, signal, gauged('copying'));
       return { ...restoredOf(state, files), folder: folder ?? `${layout.mirror}/${state.path}` };
     },

@@ -6,6 +6,7 @@ import { baseUrl as addressKind } from '../../config/addresses.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
 import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
@@ -64,16 +65,12 @@ export function tryToken(layer: Layer): Promise<string> {
   });
 }
 
-async function withService(
+function withService(
   layer: Layer,
   ask: (client: ServiceClient, signal: AbortSignal) => Promise<string>,
 ): Promise<string> {
   const client = connect(settingsIn(layer, ['service']), { form: null }, () => {});
-  try {
-    return await ask(client, new AbortController().signal);
-  } finally {
-    await client.close();
-  }
+  return closing(client, () => ask(client, new AbortController().signal));
 }
 
 /** Tries whether a mirror can be in the directory. Leaves nothing behind. @throws MirrorError `directory.unusable`, `disk.*` */

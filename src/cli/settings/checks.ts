@@ -10,7 +10,7 @@ import { sharingSetting } from '../../config/changes.ts';
 import { effectiveSettings } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
-import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
+import { closing, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn } from '../../lib/disk/lock-reach.ts';
 import { existingAbove, ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
@@ -177,10 +177,6 @@ async function checkState(settings: Loaded['settings']): Promise<Finding[]> {
   if (settings.state.store === 'sqlite') return [well('state', 'it is a file in the directory')];
   const place = { layout: layoutOf(settings.directory), id: 'config-check' };
   const state = await openStateOf(settings, place, true, () => {});
-  try {
-    await state.records();
-    return [well('state', 'its server answers')];
-  } finally {
-    await state.close();
-  }
+  await closing(state, () => state.records());
+  return [well('state', 'its server answers')];
 }

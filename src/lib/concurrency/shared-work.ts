@@ -47,3 +47,15 @@ export async function waitAtMost<Value>(promise: Promise<Value>, timeoutMs: numb
     clearTimeout(timer);
   }
 }
+
+/** Works with something, and closes it at the end. */
+export async function closing<T extends { readonly close: () => Promise<void> }, Result>(
+  opened: T,
+  work: (opened: T) => Promise<Result>,
+): Promise<Result> {
+  try {
+    return await work(opened);
+  } finally {
+    await opened.close();
+  }
+}
