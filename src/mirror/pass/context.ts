@@ -1,4 +1,3 @@
-import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ArchiveLimits } from '../archive/policy.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
@@ -10,7 +9,8 @@ import type { Action, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { SelectionCheck } from '../plan/selection.ts';
-import type { Listing, Repository, WorkbookRow } from '../upstream/listing.ts';
+import { rowsByName } from '../plan/workbooks.ts';
+import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 
 /** A new state of a target. */
 export interface NewState {
@@ -78,7 +78,6 @@ export interface RunningPass extends PlannedPass {
 
 /** The facts about a target's repository, from a listing and its plan. */
 export interface RepositoryFacts {
-  readonly repository: Repository;
   /** Rows of the whole repository; null if the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
   /** The branches of the repository that the plan knows of. */
@@ -92,22 +91,15 @@ export function repositoryFacts({
   listing,
   plan,
 }: Pick<PlannedPass, 'listing' | 'plan'>): (action: Action) => RepositoryFacts {
-  const { repositories, workbooks, takenAtMs } = listing;
-  const byId = new Map(repositories.map((repository) => [repository.id, repository]));
-  const rows = workbooks === null ? null : Map.groupBy(workbooks, (row) => row.repository);
+  const rowsOf = rowsByName(listing.workbooks);
   // One array for all pulls of a repository: it may have thousands of branches.
   const targets = Map.groupBy(plan, ({ target }) => target.repositoryId);
   const branches = new Map([...targets].map(([id, its]) => [id, its.map(({ target }) => target.branch)]));
-  return ({ target, path }) => {
-    const repository = byId.get(target.repositoryId);
-    if (repository === undefined) throw new MirrorError('internal.defect', `No repository for ${path}.`);
-    return {
-      repository,
-      rows: rows === null ? null : (rows.get(repository.fullName) ?? []),
-      branches: branches.get(repository.id) ?? [],
-      listedAtMs: takenAtMs,
-    };
-  };
+  return ({ repository }) => ({
+    rows: rowsOf(repository.fullName)?.all ?? null,
+    branches: branches.get(repository.id) ?? [],
+    listedAtMs: listing.takenAtMs,
+  });
 }
 
 /** The published tree of a target, and how far it can be trusted. */

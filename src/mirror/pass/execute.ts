@@ -124,10 +124,10 @@ async function retire(pass: RunningPass, action: RetireAction): Promise<EndedRes
 async function isBack(pass: RunningPass, action: RetireAction): Promise<boolean> {
   const { signal } = pass;
   const { service } = pass.context;
-  const facts = repositoryFacts(pass)(action);
-  if (!(await isReachable(service, action, facts, signal))) throw notFoundError(action);
-  const { repository } = facts;
-  return service.exists({ repository, branch: action.target.branch, path: '', signal });
+  const { repository, target } = action;
+  const { branches } = repositoryFacts(pass)(action);
+  if (!(await isReachable(service, action, branches, signal))) throw notFoundError(action);
+  return service.exists({ repository, branch: target.branch, path: '', signal });
 }
 
 /**
@@ -187,9 +187,7 @@ async function pullAndRecord(
   try {
     const pull = { ...planned, signal: either.signal, toPublish, meter, onProgress };
     const { news = [], ...result } = await pullTarget(pull);
-    await recordEnds(context, listedAtMs, [{ ...result, record, tree }]);
-    // Emitted after recording: a listener that reads the records must find the news there.
-    for (const event of news) context.emit(event);
+    await recordEnds(context, listedAtMs, [{ ...result, news, record, tree }]);
     return result;
   } finally {
     either.leave();

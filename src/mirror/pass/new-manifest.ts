@@ -14,7 +14,7 @@ import type { Pull } from './context.ts';
 import type { Received } from './unpack.ts';
 
 /** The facts of a pull that determine the manifest. */
-type PullFacts = Pick<Pull, 'action' | 'repository' | 'rows' | 'listedAtMs'>;
+type PullFacts = Pick<Pull, 'action' | 'rows' | 'listedAtMs'>;
 
 /** The published state of a target, and how received files differ from it. */
 export interface Changes extends TreeChanges {
@@ -36,17 +36,16 @@ export function changesSince(previous: Manifest | null, files: readonly Manifest
  */
 export function newManifest(pull: PullFacts, received: Received, changes: Changes, nowMs: number): Manifest {
   const { previous, isSameTree } = changes;
-  const { action, repository, listedAtMs } = pull;
+  const { action, listedAtMs } = pull;
   const { branch } = action.target;
-  const { etag, archiveBytes, comparedAtMs, skipped, isThorough, cached } = received;
+  const { etag, archiveBytes, skipped, isThorough, isWhole, cached } = received;
   const asOfMs = Math.min(listedAtMs, cached?.asOfMs ?? listedAtMs);
   const { missing, ...listed } = listedFacts(rowsAbout(pull, received, changes), branch, received, previous);
-  const { id, name, fullName, url, createdAt } = repository;
   return {
-    repository: { id, name, fullName, url, createdAt },
+    repository: action.repository,
     branch,
     verifiedAtMs: asOfMs,
-    comparedAtMs: Math.min(comparedAtMs, asOfMs),
+    comparedAtMs: isWhole || previous === null ? asOfMs : Math.min(previous.comparedAtMs, asOfMs),
     publishedAtMs: previous !== null && isSameTree ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
     ...listed,

@@ -70,8 +70,7 @@ export async function runPass(
     // Queued pulls are planned again. This comes before the disk is read: a pull that ends during that still counts as running, and
     // this pass leaves it alone.
     context.queue.clear();
-    const goingOn = new Map([...context.queue.running()].map(([key, { action }]) => [key, action]));
-    const planned = await planPass(context, policy, listing, goingOn, retries);
+    const planned = await planPass(context, policy, listing, new Map(context.queue.running()), retries);
     const { selection } = planned;
     reportSelection(context, selection);
     const results = await executePlan({ ...planned, context, policy, signal });
@@ -115,7 +114,7 @@ export async function planPass(
   context: PlanContext,
   policy: PlanPolicy,
   listing: Listing,
-  goingOn: ReadonlyMap<string, PullAction>,
+  goingOn: ReadonlyMap<string, { readonly action: PullAction }>,
   retries: Retries,
 ): Promise<PlannedPass> {
   const { layout, shard, inventory } = context.store;

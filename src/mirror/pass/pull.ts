@@ -129,7 +129,7 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   const found = findContradictions(rows, branch, previous, received);
   if (found.length === 0) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = (await rowsNow(service, pull.repository, pull.signal)) ?? rows;
+  const later = (await rowsNow(service, pull.action.repository, pull.signal)) ?? rows;
   const still = new Set(findContradictions(later, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(pull.record.doubt, contradictions, now());

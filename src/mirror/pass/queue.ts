@@ -35,12 +35,6 @@ export interface PullControls {
   readonly toPublish: (signal: AbortSignal) => Promise<void>;
 }
 
-/** A running pull. */
-export interface RunningPull extends Pick<QueuedPull, 'action' | 'service'> {
-  /** Whether it is slow, so that passes do not wait for it. */
-  readonly isSlow: boolean;
-}
-
 /** The limits of the queue. */
 export interface QueueLimits {
   /** Downloads at once; one more while one is slow, up to {@link TIMES_WITH_SLOW} times as many. */
@@ -58,7 +52,9 @@ const PUBLISHES_AT_ONCE = 32;
 /** Codes of errors that the next pass will meet as well, if they persist. */
 const FOUND_OUT_ANYWAY: ReadonlySet<string> = new Set(['pass.abandoned', 'credentials.refused']);
 
-interface Running extends RunningPull {
+/** A running pull. */
+export interface RunningPull extends QueuedPull {
+  /** Whether it is slow, so that passes do not wait for it. */
   isSlow: boolean;
   /** Frees its publishing slot; null for a download. */
   leave: (() => void) | null;
@@ -74,12 +70,10 @@ interface WaitingPass {
 }
 
 /** Calls back once, after a time in milliseconds; returns a function that prevents the call. */
-type StartTimer = (onDue: () => void, afterMs: number) => () => void;
-
-const startTimeout: StartTimer = (onDue, afterMs) => {
+function startTimeout(onDue: () => void, afterMs: number): () => void {
   const timer = setTimeout(onDue, afterMs);
   return () => clearTimeout(timer);
-};
+}
 
 /**
  * The queue of pulls, with one limit for downloads and one for publishes. If it outlasts the passes, a pass waits only for prompt
@@ -88,8 +82,8 @@ const startTimeout: StartTimer = (onDue, afterMs) => {
 export class PullQueue {
   readonly #outlastsPasses: boolean;
   readonly #emit: PassEventSink;
-  readonly #startTimer: StartTimer;
-  readonly #running = new Map<string, Running>();
+  readonly #startTimer: typeof startTimeout;
+  readonly #running = new Map<string, RunningPull>();
   readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
   /** Reversed: the last element is the next pull. */
@@ -108,7 +102,7 @@ export class PullQueue {
   }
 
   /** Running pulls, by the keys of their targets. */
-  running(): ReadonlyMap<string, RunningPull> {
+  running(): ReadonlyMap<string, Readonly<RunningPull>> {
     return this.#running;
   }
 
@@ -164,7 +158,7 @@ export class PullQueue {
       if (next === undefined) break;
       this.#begin(next);
     }
-    const isAwaited = ({ isSlow }: Running): boolean => !(isSlow && this.#outlastsPasses);
+    const isAwaited = ({ isSlow }: RunningPull): boolean => !(isSlow && this.#outlastsPasses);
     if (![...this.#running.values()].some(isAwaited)) this.#pass?.goOn();
   }
 
@@ -176,21 +170,15 @@ export class PullQueue {
   }
 
   #begin(pull: QueuedPull): void {
-    const { action, service } = pull;
-    const running: Running = {
-      action,
-      service,
-      isSlow: false,
-      leave: null,
-      control: new AbortController(),
-      ended: Promise.resolve(),
-    };
-    this.#running.set(targetKey(action.target), running);
-    running.ended = this.#run(pull, running, this.#pass);
+    const control = new AbortController();
+    const running: RunningPull = { ...pull, isSlow: false, leave: null, control, ended: Promise.resolve() };
+    this.#running.set(targetKey(pull.action.target), running);
+    running.ended = this.#run(running, this.#pass);
   }
 
-  async #run({ action, run }: QueuedPull, running: Running, pass: WaitingPass | null): Promise<void> {
-    const { signal } = running.control;
+  async #run(running: RunningPull, pass: WaitingPass | null): Promise<void> {
+    const { action, run, control } = running;
+    const { signal } = control;
     const startedAtMs = Date.now();
     const stopTimer = this.#startTimer(() => {
       running.isSlow = true;

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import type { ActionSubject, PullAction } from '../plan/actions.ts';
+import type { ActionSubject } from '../plan/actions.ts';
 import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '../plan/workbooks.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
 import type { PassService } from '../upstream/client.ts';
 import { FileDestination } from '../upstream/download.ts';
 import { HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
-import type { PublishedState, Reception, RepositoryFacts } from './context.ts';
+import type { PublishedState, Reception } from './context.ts';
 import { type Received, receiveWhole, timeOf, timeOfNewBytes } from './unpack.ts';
 
 /**
@@ -29,7 +29,7 @@ export async function receive(
   const isProof =
     action.whenAbsent === 'count-as-missing' &&
     received.isCertain &&
-    (await isReachable(context.service, action, reception, signal));
+    (await isReachable(context.service, action, reception.branches, signal));
   if (!isProof) throw notFoundError(action);
   return null;
 }
@@ -75,7 +75,7 @@ async function receiveChanges(
   { changed, gone }: WorkbookChanges,
   known: ReadonlyMap<string, ManifestFile>,
 ): Promise<readonly ManifestFile[] | null> {
-  const { context, action, repository, signal } = reception;
+  const { context, action, signal } = reception;
   const received: ManifestFile[] = [];
   await forEachConcurrently(changed, FILES_AT_ONCE, async (row) => {
     const file = await receiveFile(reception, stage, row, known.get(row.path));
@@ -90,7 +90,7 @@ async function receiveChanges(
   if (hasOld && changed.length + gone.length > 1) return null;
   const left = [...digests.keys(), ...known.keys()].find((path) => !gone.includes(path));
   if (gone.length > 0 && !(await areGone(reception, gone, left))) return null;
-  const rows = await rowsNow(context.service, repository, signal);
+  const rows = await rowsNow(context.service, action.repository, signal);
   if (rows === null) return null;
   const digest = targetDigest(groupRows(rows), action.target.branch, action.published?.borrowed);
   return digest === action.fingerprint ? received : null;
@@ -100,7 +100,7 @@ async function receiveChanges(
 function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: readonly string[]): Received {
   const replaced = new Set([...received.map(({ path }) => path), ...gone]);
   const others = previous.files.filter(({ path }) => !replaced.has(path));
-  const { skipped, archiveBytes, comparedAtMs } = previous;
+  const { skipped, archiveBytes } = previous;
   return {
     files: [...others, ...received].sort((a, b) => byCodeUnits(a.path, b.path)),
     skipped,
@@ -110,7 +110,6 @@ function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: 
     archiveBytes,
     downloadedBytes: received.reduce((sum, file) => sum + file.sizeBytes, 0),
     isWhole: false,
-    comparedAtMs,
     // Files that a cache gave are taken only where their digests prove them.
     cached: null,
   };
@@ -130,13 +129,13 @@ export async function rowsNow(
 
 /** Whether the service has no files at some paths. Only the file at `remaining` proves that it knows the repository in this form. */
 async function areGone(
-  { context, action, repository, signal }: Reception,
+  { context, action, signal }: Reception,
   gone: readonly string[],
   remaining: string | undefined,
 ): Promise<boolean> {
-  const { branch } = action.target;
+  const { repository, target } = action;
   const isThere = (path: string): Promise<boolean> =>
-    context.service.exists({ repository, branch, path, signal });
+    context.service.exists({ repository, branch: target.branch, path, signal });
   if (remaining === undefined || !(await isThere(remaining))) return false;
   for (const path of gone) if (await isThere(path)) return false;
   return true;
@@ -144,7 +143,7 @@ async function areGone(
 
 /** @returns null if its version has no time, or if its bytes differ from the list */
 async function receiveFile(
-  { context: { service }, action, repository, meter, signal }: Reception,
+  { context: { service }, action, meter, signal }: Reception,
   stage: Stage,
   row: WorkbookRow,
   known: ManifestFile | undefined,
@@ -156,7 +155,7 @@ async function receiveFile(
   const destination = new FileDestination(join(stage.tree, path));
   let arrivedBytes = 0;
   const { kind } = await service.downloadFile({
-    repository,
+    repository: action.repository,
     branch: action.target.branch,
     path,
     expected: row,
@@ -181,8 +180,8 @@ async function receiveFile(
 /** Whether other contents of a repository are found: only then does a missing branch prove something about the branch. */
 export async function isReachable(
   service: Pick<PassService, 'exists'>,
-  { target }: Pick<PullAction, 'target'>,
-  { repository, branches }: Pick<RepositoryFacts, 'repository' | 'branches'>,
+  { target, repository }: ActionSubject,
+  branches: readonly string[],
   signal: AbortSignal,
 ): Promise<boolean> {
   const others = branches.filter((branch) => branch !== target.branch);

@@ -7,7 +7,7 @@ import { emptyRecord, queuedRecord, type TargetRecord } from '../plan/record.ts'
 import { owns } from '../plan/selection.ts';
 import { targetKey } from '../upstream/listing.ts';
 import type { PassContext, PlannedPass, Pull, RunningPass } from './context.ts';
-import { type RecordedEnd, reportEnd } from './reports.ts';
+import { newsOfEnd, type Pulled } from './reports.ts';
 
 /** Drops the records of targets that no longer exist: retired, or neither listed nor mirrored any longer. */
 export async function forget(
@@ -81,8 +81,8 @@ export async function recordQueued(
   await context.state.saveRecords(queued);
 }
 
-/** The end of an action. */
-type ActionEnd = Pick<EndedResult, 'action' | 'outcome'> & Pick<Pull, 'record' | 'tree'>;
+/** The end of an action, and what was remembered about its target before. */
+type ActionEnd = Omit<Pulled, 'downloadedBytes' | 'changedFiles'> & Pick<Pull, 'record' | 'tree'>;
 
 /** Records the outcomes of actions, and then reports them. @param listedAtMs when the listing behind the actions was taken */
 export async function recordEnds(
@@ -91,16 +91,17 @@ export async function recordEnds(
   ends: readonly ActionEnd[],
 ): Promise<void> {
   const nowMs = context.now();
-  const recorded: RecordedEnd[] = [];
-  for (const end of ends) {
-    const { action, outcome, tree } = end;
-    const step = { action, outcome, tree, listedAtMs, nowMs, random: Math.random() };
-    const after = await withFiles(context.store, action, nextRecord(end.record, step));
-    recorded.push({ ...end, after });
+  const records: TargetRecord[] = [];
+  for (const { record, ...end } of ends) {
+    const step = { ...end, listedAtMs, nowMs, random: Math.random() };
+    records.push(await withFiles(context.store, end.action, nextRecord(record, step)));
   }
-  await context.state.saveRecords(recorded.map(({ after }) => after));
+  await context.state.saveRecords(records);
   // Reported after recording: a listener that reads the records must find there what the event says.
-  for (const end of recorded) reportEnd(context, end);
+  for (const [index, { action, outcome, record, news = [] }] of ends.entries()) {
+    const after = records[index] ?? record;
+    for (const event of [...newsOfEnd(action, outcome, record, after), ...news]) context.emit(event);
+  }
 }
 
 /** Adds to a record the first files of a held tree that would go as a whole, from its manifest. */

@@ -9,7 +9,7 @@ import {
   isPlannedHold,
 } from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
-import type { Held, ListedTarget, TargetRecord } from '../plan/record.ts';
+import type { Held, ListedTarget, Outcome, TargetRecord } from '../plan/record.ts';
 import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
@@ -255,33 +255,28 @@ export function reportSelection(
   }
 }
 
-/** The end of an action that is recorded. */
-export interface RecordedEnd extends Pick<EndedResult, 'action' | 'outcome'> {
-  /** The records before and after it. */
-  readonly record: TargetRecord;
-  readonly after: TargetRecord;
-}
-
-/** Reports the end of an action, as far as it is news. */
-export function reportEnd(
-  { emit }: Pick<PassContext, 'emit'>,
-  { action, outcome, record, after }: RecordedEnd,
-): void {
+/** The events of the end of an action, as far as it is news. @param before the record before it */
+export function* newsOfEnd(
+  action: Action,
+  outcome: Outcome,
+  before: TargetRecord,
+  after: TargetRecord,
+): Generator<PassEvent> {
   const target = action.path;
   const { failure, held } = after;
   if (outcome.kind === 'failed' && failure !== null) {
     const { code, message, hint, attempts, nextAttemptAtMs } = failure;
-    emit({ name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs });
+    yield { name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs };
   }
   const isMoved = held?.subject === 'moved';
-  if (held !== null && !isMoved && !isSameHeld(record.held, held)) {
+  if (held !== null && !isMoved && !isSameHeld(before.held, held)) {
     const { subject, deletions, of, digest, first } = held;
-    emit({ name: 'deletion.held', target, subject, deletions, of, digest, first });
+    yield { name: 'deletion.held', target, subject, deletions, of, digest, first };
   }
-  if (outcome.kind === 'missing') emit({ name: 'target.missing', target, passes: after.missingPasses });
-  if (outcome.kind === 'absent' && record.absentSinceMs === null) emit({ name: 'target.absent', target });
-  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, record))
-    emit({ name: 'target.held', target, reason: action.reason, untilMs: action.untilMs });
+  if (outcome.kind === 'missing') yield { name: 'target.missing', target, passes: after.missingPasses };
+  if (outcome.kind === 'absent' && before.absentSinceMs === null) yield { name: 'target.absent', target };
+  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, before))
+    yield { name: 'target.held', target, reason: action.reason, untilMs: action.untilMs };
 }
 
 /** Whether a hold differs from the last decision, and no other event reports it. */

@@ -34,8 +34,6 @@ export interface Received {
   readonly downloadedBytes: number;
   /** Whether the whole contents were compared, and not just the workbooks with new versions. */
   readonly isWhole: boolean;
-  /** When the whole contents were last compared. Milliseconds since the epoch. */
-  readonly comparedAtMs: number;
   /** Null if the service itself gave the contents, and no cache. */
   readonly cached: Cached | null;
 }
@@ -70,7 +68,7 @@ async function receiveContents(
   before: PublishedState,
   known: readonly KnownFile[],
 ): Promise<Received | NotFound | null> {
-  const { context, action, repository, listedAtMs, signal, meter } = reception;
+  const { context, action, signal, meter } = reception;
   meter.downloads();
   const archive = new ArchiveReceiver({
     tree: stage.tree,
@@ -80,7 +78,7 @@ async function receiveContents(
   });
   try {
     const answer = await context.service.download({
-      repository,
+      repository: action.repository,
       branch: action.target.branch,
       etag: knownTag(reception, before),
       destination: archive,
@@ -88,7 +86,7 @@ async function receiveContents(
       signal,
     });
     if (answer.kind === 'not-found') return answer;
-    const whole = { isWhole: true, comparedAtMs: listedAtMs, cached: answer.cached } as const;
+    const whole = { isWhole: true, cached: answer.cached } as const;
     if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
     const { etag, sizeBytes, hasFileTimes } = answer;
     meter.unpacks();
@@ -112,7 +110,7 @@ function knownTag(
 type Unpacked = Pick<Received, 'files' | 'skipped' | 'rewritten' | 'isThorough'>;
 
 /** The new state if nothing changed. @throws MirrorError `contents.wrong_kind` if nothing is published */
-function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | 'comparedAtMs' | 'cached'> {
+function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | 'cached'> {
   if (manifest === null)
     throw new MirrorError(
       'contents.wrong_kind',
@@ -255,12 +253,12 @@ async function placeAll(
  * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file exists.
  */
 async function leadingFolder(
-  { context, repository, action, rows, signal }: Reception,
+  { context, action, rows, signal }: Reception,
   archive: UnpackedArchive,
 ): Promise<string> {
-  const { branch } = action.target;
+  const { repository, target } = action;
   const exists = (path: string): Promise<boolean> =>
-    context.service.exists({ repository, branch, path, signal });
+    context.service.exists({ repository, branch: target.branch, path, signal });
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
   const found = findLeadingFolder(paths, new Set(rows?.map((row) => row.path)));
   const [sample] = archive.entries;

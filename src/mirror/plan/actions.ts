@@ -241,13 +241,13 @@ export function resultOf(action: Action, outcome: Outcome): EndedResult {
  */
 export function keepRunningPulls(
   plan: readonly Action[],
-  running: ReadonlyMap<string, PullAction>,
+  running: ReadonlyMap<string, { readonly action: PullAction }>,
   { repositories, repositoriesComplete }: Pick<Listing, 'repositories' | 'repositoriesComplete'>,
 ): Action[] {
   const unplanned = new Map(running);
   const kept = plan.map((action) => {
     const key = targetKey(action.target);
-    const pull = running.get(key);
+    const pull = running.get(key)?.action;
     // A second tree of the same target is decided on separately.
     if (pull === undefined || action.reason === 'duplicate') return action;
     unplanned.delete(key);
@@ -255,7 +255,7 @@ export function keepRunningPulls(
   });
   // Only a complete list proves that a target is gone.
   if (repositoriesComplete && repositories.length > 0) return kept;
-  return [...kept, ...[...unplanned.values()].map((pull) => holdOf(pull, 'still-pulling'))];
+  return [...kept, ...[...unplanned.values()].map(({ action }) => holdOf(action, 'still-pulling'))];
 }
 
 /** Whether a running pull still does what the plan would otherwise do. */

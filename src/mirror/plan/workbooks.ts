@@ -85,6 +85,7 @@ function digestOf(rows: readonly WorkbookRow[]): string {
 
 /** The rows of a repository, grouped once for all its branches: there may be thousands. */
 export interface RepositoryRows {
+  readonly all: readonly WorkbookRow[];
   readonly byBranch: ReadonlyMap<string, readonly WorkbookRow[]>;
   /** The rows at a path, on whichever branch. */
   readonly atPath: (path: string) => readonly WorkbookRow[];
@@ -94,6 +95,7 @@ export interface RepositoryRows {
 export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
   let byPath: ReadonlyMap<string, readonly WorkbookRow[]> | null = null;
   return {
+    all: rows,
     byBranch: Map.groupBy(rows, ({ branch }) => branch),
     atPath: (path) => {
       byPath ??= Map.groupBy(rows, (row) => row.path);

@@ -19,7 +19,7 @@ function pullOf(plan: readonly Action[]): PullAction {
 }
 
 const PULL = pullOf(makePlan(planInput({ listing: LISTING })));
-const CARRIED = new Map([[targetKey(PULL.target), PULL]]);
+const CARRIED = new Map([[targetKey(PULL.target), { action: PULL }]]);
 const SECOND = { target: { repositoryId: 'other', branch: 'main' }, path: 'Other/main' };
 const OTHER: Action = { ...PULL, ...SECOND, kind: 'keep', reason: 'unchanged' };
 
@@ -91,7 +91,7 @@ describe('a running pull', () => {
     const tree = published(repository(), { fingerprint: 'old' });
     const plan = makePlan(planInput({ listing: LISTING, published: [tree] }));
     const pull = pullOf(plan);
-    const [left] = keepRunningPulls(plan, new Map([[targetKey(pull.target), pull]]), LISTING);
+    const [left] = keepRunningPulls(plan, new Map([[targetKey(pull.target), { action: pull }]]), LISTING);
     expect(left).toMatchObject({ reason: 'still-pulling', published: tree });
   });
 });
