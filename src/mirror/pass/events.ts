@@ -201,8 +201,9 @@ export class PullMeter {
     this.#expectedBytes = expectedBytes;
   }
 
-  downloads(): void {
-    this.#begin('downloading', new Gauge(this.#expectedBytes, true));
+  begins(phase: PullPhase): void {
+    this.#phase = phase;
+    this.#gauge = phase === 'downloading' ? new Gauge(this.#expectedBytes, true) : new Gauge(null);
   }
 
   /** One thing arrives. @param totalBytes its announced size; null if unknown */
@@ -217,15 +218,6 @@ export class PullMeter {
     this.#downloadedBytes += bytes;
   }
 
-  /** The whole archive has arrived. Most or all of it was unpacked during that. */
-  unpacks(): void {
-    this.#begin('unpacking', new Gauge(null));
-  }
-
-  publishes(): void {
-    this.#begin('publishing', new Gauge(null));
-  }
-
   progress(): PullProgress {
     const amount = this.#gauge.amount();
     return {
@@ -236,11 +228,6 @@ export class PullMeter {
       ...amount,
       leftMs: leftMs(amount),
     };
-  }
-
-  #begin(phase: PullPhase, gauge: Gauge): void {
-    this.#phase = phase;
-    this.#gauge = gauge;
   }
 }
 

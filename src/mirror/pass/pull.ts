@@ -84,7 +84,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       refuseOlder(pull, cached, changes);
     }
     const rows = await agreedRows(pull, received, changes);
-    meter.publishes();
+    meter.begins('publishing');
     const manifest = newManifest({ ...pull, rows }, received, changes, context.now());
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);

@@ -50,7 +50,7 @@ async function receiveWorkbooks(
   if (previous === null || isDamaged) return null;
   const changes = changesByPath(action, previous, rows);
   if (changes === null) return null;
-  meter.downloads();
+  meter.begins('downloading');
   const known = new Map(previous.files.map((file) => [file.path, file]));
   try {
     const received = await receiveChanges(reception, stage, changes, known);

@@ -69,7 +69,7 @@ async function receiveContents(
   known: readonly KnownFile[],
 ): Promise<Received | NotFound | null> {
   const { context, action, signal, meter } = reception;
-  meter.downloads();
+  meter.begins('downloading');
   const archive = new ArchiveReceiver({
     tree: stage.tree,
     keptPath: join(stage.folder, STAGED.archive),
@@ -89,7 +89,8 @@ async function receiveContents(
     const whole = { isWhole: true, cached: answer.cached } as const;
     if (answer.kind === 'unchanged') return { ...whole, ...asPublished(before) };
     const { etag, sizeBytes, hasFileTimes } = answer;
-    meter.unpacks();
+    // Most or all of it was unpacked while it arrived.
+    meter.begins('unpacking');
     const contents = await archive.finish(reception.onProgress, signal);
     const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
     return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
