@@ -56,8 +56,8 @@ export function isKnown(wanted: StoredRecord, known: StoredRecord | undefined): 
   return isDeepStrictEqual(isRepeated ? { ...wanted, verifiedAtMs: known.verifiedAtMs } : wanted, known);
 }
 
-/** The result of the last pass. */
-export const lastPassSchema = z.object({
+/** The result of a pass. */
+const lastPassSchema = z.object({
   trigger: z.enum(TRIGGERS),
   startedAtMs: time,
   finishedAtMs: time,
@@ -74,9 +74,11 @@ export const lastPassSchema = z.object({
 });
 
 /** Failures of workbooks that were reported, by workbook and branch: the version and count. */
-const reportedFailuresSchema = z.record(text, z.object({ versionId: text, count: z.int().min(1) }));
+const reportedFailuresSchema = z
+  .record(text, z.object({ versionId: text, count: z.int().min(1) }))
+  .readonly();
 
-export type ReportedFailures = Readonly<z.infer<typeof reportedFailuresSchema>>;
+export type ReportedFailures = z.infer<typeof reportedFailuresSchema>;
 
 /** Findings about the installation. */
 const installationSchema = z.object({
@@ -88,20 +90,17 @@ const installationSchema = z.object({
   refused: refusedKeysSchema.nullish().catch(null),
 });
 
-/** The documents that are read and saved whole. */
-export interface Documents {
-  readonly 'reported-failures': ReportedFailures;
-  /** Troubles that were reported to the webhook and are not over, by their subject. */
-  readonly troubles: Readonly<Record<string, string>>;
-  readonly installation: z.infer<typeof installationSchema> | null;
-}
-
-/** Each has a value for a missing or malformed document. */
-export const DOCUMENTS: { readonly [Name in keyof Documents]: z.ZodType<Documents[Name]> } = {
+const documents = {
+  'last-pass': lastPassSchema.nullable().catch(null),
   'reported-failures': reportedFailuresSchema.catch({}),
-  troubles: z.record(text, text).catch({}),
+  /** Troubles that were reported to the webhook and are not over, by their subject. */
+  troubles: z.record(text, text).readonly().catch({}),
   installation: installationSchema.nullable().catch(null),
 };
+export type Documents = { readonly [Name in keyof typeof documents]: z.infer<(typeof documents)[Name]> };
+
+/** The documents that are read and saved whole. Each has a value for a missing or malformed one. */
+export const DOCUMENTS: { readonly [Name in keyof Documents]: z.ZodType<Documents[Name]> } = documents;
 
 /** A tree as the command after publishing last received it, with the path of its target. */
 export const hookTreeSchema = z.object({

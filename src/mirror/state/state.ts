@@ -14,7 +14,6 @@ import {
   DOCUMENTS,
   type Documents,
   isKnown,
-  lastPassSchema,
   ownTime,
   recordOf,
   storedRecord,
@@ -27,7 +26,7 @@ import {
 export type HookTree = Readonly<Omit<z.infer<typeof hookTreeSchema>, 'target'>>;
 
 /** The result of the last pass. */
-export type StoredPass = z.infer<typeof lastPassSchema>;
+export type StoredPass = NonNullable<Documents['last-pass']>;
 
 /** The targets that a pass found unchanged: its listing verified them. */
 export interface KeptTargets {
@@ -194,7 +193,7 @@ export class State {
 
   /** The result of the last pass; null if unknown. */
   lastPass(): Promise<StoredPass | null> {
-    return this.#inTurn(() => this.#readLastPass());
+    return this.#inTurn(() => this.#document('last-pass'));
   }
 
   /**
@@ -216,7 +215,7 @@ export class State {
 
   /** Reads a document; null if the store fails. */
   read<Name extends keyof Documents>(name: Name): Promise<Documents[Name] | null> {
-    return this.#unlessFailing(async () => DOCUMENTS[name].parse(await this.#service.get(name)));
+    return this.#unlessFailing(() => this.#document(name));
   }
 
   /** Saves a document. @returns false if the store failed */
@@ -261,17 +260,14 @@ export class State {
 
   async #readContents(): Promise<Contents> {
     // A pass may end in between: the earlier listing is true for all records, read before or after that.
-    const before = await this.#readLastPass();
+    const before = await this.#document('last-pass');
     const stored = await valuesOf(this.#targets, storedRecordSchema);
     const records = new Map(stored.map((record) => [targetKey(record.target), record]));
     return { records, listedAtMs: before?.listedAtMs ?? null };
   }
 
-  async #readLastPass(): Promise<StoredPass | null> {
-    return lastPassSchema
-      .nullable()
-      .catch(null)
-      .parse(await this.#service.get('last-pass'));
+  async #document<Name extends keyof Documents>(name: Name): Promise<Documents[Name]> {
+    return DOCUMENTS[name].parse(await this.#service.get(name));
   }
 
   async #write(records: readonly StoredRecord[]): Promise<void> {
