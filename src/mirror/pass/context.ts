@@ -52,8 +52,6 @@ export interface PassContext {
 /** How a plan is carried out. */
 export interface ExecutePolicy extends QueueLimits {
   readonly guard: GuardPolicy;
-  /** Chooses the targets to pull now, by their paths; the others wait for the next pass. Left out for all. */
-  readonly choose?: (paths: readonly string[]) => readonly string[];
 }
 
 /** A plan, and the facts that it was computed from. */
