@@ -127,10 +127,9 @@ export type RetireReason = keyof typeof RETIRE_REASONS;
 
 /** The properties of a hold reason. @param reason may come from a record that another version wrote */
 export function holdRule(reason: string): HoldRule {
-  return HOLD_RULES.get(reason) ?? { says: 'waits' };
+  const rules: Readonly<Record<string, HoldRule>> = HOLD_REASONS;
+  return rules[reason] ?? { says: 'waits' };
 }
-
-const HOLD_RULES: ReadonlyMap<string, HoldRule> = new Map(Object.entries(HOLD_REASONS));
 
 /** Whether a plan deliberately leaves something undone. A target that is only missing from the list is on its way out. */
 export function isPlannedHold(action: Action): boolean {

@@ -94,11 +94,6 @@ export function approvalOf(
   return isSame || (approval.subject === 'restored' && held.subject === 'target') ? approval : null;
 }
 
-/** Whether an approval is for this held deletion. */
-export function isApproved(...facts: Parameters<typeof approvalOf>): boolean {
-  return approvalOf(...facts) !== null;
-}
-
 /** The facts needed to judge deletions that happen together. */
 export interface GuardFacts {
   readonly policy: { readonly guard: Pick<GuardPolicy, 'targets'> };
@@ -121,7 +116,7 @@ export function holdTogether<T extends { readonly target: TargetId }>(
   const limit = policy.guard.targets;
   const isTooMuch = exceedsLimit(limit, deletions.length, total);
   const held = deletions.filter(({ target }) => {
-    if (isApproved(approvals, target, { subject, digest: null })) return false;
+    if (approvalOf(approvals, target, { subject, digest: null }) !== null) return false;
     const before = records.get(targetKey(target))?.held;
     return isTooMuch || (before?.subject === subject && exceedsLimit(limit, before.deletions, before.of));
   });

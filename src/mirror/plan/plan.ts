@@ -13,7 +13,7 @@ import {
   type RetireAction,
   type RetireReason,
 } from './actions.ts';
-import { type Approvals, exceedsLimit, type HeldDeletion, holdTogether, isApproved } from './guard.ts';
+import { approvalOf, type Approvals, exceedsLimit, type HeldDeletion, holdTogether } from './guard.ts';
 import { comparisonPeriodMs, fullCheckDueMs, lastComparedMs } from './next-record.ts';
 import { aboutTree, emptyRecord, type Published, type TargetRecord } from './record.ts';
 import { type Candidate, findCandidates } from './targets.ts';
@@ -77,13 +77,11 @@ function leaving(of: Case, input: PlanInput): Action | null {
   if (reason === null || published === null) return null;
   if (isRestored(published, record, approvals)) {
     const total = input.published.length;
-    return hold(of, 'restored', {
-      guarded: { subject: 'restored', deletions: 1, of: total, digest: null },
-    });
+    return hold(of, 'restored', { guarded: { subject: 'restored', deletions: 1, of: total, digest: null } });
   }
   if (reason === 'moved') {
     const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
-    if (!isApproved(approvals, of.target, guarded)) return hold(of, 'not-selected', { guarded });
+    if (approvalOf(approvals, of.target, guarded) === null) return hold(of, 'not-selected', { guarded });
   }
   if (reason === 'repository-gone' && record.missingPasses + 1 < policy.retireAfterPasses)
     return hold(of, 'repository-missing');
@@ -116,14 +114,13 @@ function isBranchGone(of: Case, input: PlanInput): boolean {
   const isLast = missingPasses > 0 && missingPasses + 1 >= policy.retireAfterPasses;
   if (!isLast || whenAbsent(of, input) !== 'count-as-missing') return false;
   const isLookDue = held !== null && nowMs >= held.nextLookAtMs;
-  const isAllowed = isApproved(approvals, of.target, { subject: 'target', digest: null });
-  return isAllowed || !isLookDue;
+  return !isLookDue || approvalOf(approvals, of.target, { subject: 'target', digest: null }) !== null;
 }
 
 /** Whether an operator restored this tree from the history, the service still lacks it, and no approval lets it go. */
 function isRestored(tree: Published, { target, verifiedAtMs }: TargetRecord, approvals: Approvals): boolean {
   if (tree.restoredAtMs === null || (verifiedAtMs ?? 0) > tree.restoredAtMs) return false;
-  return !isApproved(approvals, target, { subject: 'restored', digest: null });
+  return approvalOf(approvals, target, { subject: 'restored', digest: null }) === null;
 }
 
 /** A target with nothing to do. An unreadable row may be about any workbook: then the list verifies none. */
@@ -138,7 +135,7 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
   const { held } = of.record;
   if (held?.subject !== 'files' || of.published?.treePresent !== true) return null;
   const isSame = held.fingerprint === of.fingerprint && nowMs < held.nextLookAtMs;
-  if (!isSame || isApproved(approvals, of.target, held)) return null;
+  if (!isSame || approvalOf(approvals, of.target, held) !== null) return null;
   if (!exceedsLimit(policy.guard.files, held.deletions, held.of)) return null;
   return hold(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
 }

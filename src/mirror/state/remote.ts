@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 import type { Pool } from 'pg';
 
@@ -22,9 +22,7 @@ export async function openRemote(address: string): Promise<Database> {
   throw new MirrorError(
     'settings.invalid',
     `state: no store is known for addresses of the kind ${protocol}//`,
-    {
-      hint: 'Use sqlite, or an address that begins with redis://, valkey:// or postgres://.',
-    },
+    { hint: 'Use sqlite, or an address that begins with redis://, valkey:// or postgres://.' },
   );
 }
 
@@ -161,7 +159,7 @@ async function makeTable(pool: Pool): Promise<void> {
 }
 
 function digestOf(key: string): Buffer {
-  return createHash('sha256').update(key).digest();
+  return hash('sha256', key, 'buffer');
 }
 
 /** Runs a call with a time limit. @throws the call's errors, and an Error if it does not answer */

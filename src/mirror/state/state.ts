@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
 import { Keyv } from 'keyv';
@@ -79,7 +79,7 @@ export async function openState(options: StateOptions): Promise<State> {
   const { address, sharedService, directoryId, listener } = options;
   // Instances exchange reports only in a remote store: no other process reads an embedded one.
   const isShared = address !== 'sqlite' && sharedService !== null;
-  const reports = isShared ? `shares-${digestOf(sharedService).slice(0, 16)}` : null;
+  const reports = isShared ? `shares-${hash('sha256', sharedService).slice(0, 16)}` : null;
   return new State(await openDatabase(options), listener, directoryId, reports);
 }
 
@@ -98,10 +98,6 @@ async function openDatabase({ address, file, readOnly, onReset }: StateOptions):
     onReset(`${file} cannot be opened (${why}); what is remembered is lost when the program ends`);
     return openInMemory();
   }
-}
-
-function digestOf(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
 }
 
 /**
@@ -231,7 +227,7 @@ export class State {
 
   /** Notes the tree that the command last received for a target; null if the tree is gone. */
   saveHookTree(target: string, tree: HookTree | null): Promise<boolean> {
-    const key = digestOf(target);
+    const key = hash('sha256', target);
     return this.#saved(() =>
       tree === null ? this.#hookTrees.delete(key) : this.#hookTrees.set(key, { target, ...tree }),
     );
@@ -353,5 +349,5 @@ async function valuesOf<T>(namespace: Keyv, schema: z.ZodType<T>): Promise<T[]> 
 
 /** Some stores limit a key's length, and a branch's name may be long: the key is a digest, the record names its target. */
 function storeKey(target: TargetId): string {
-  return digestOf(targetKey(target));
+  return hash('sha256', targetKey(target));
 }

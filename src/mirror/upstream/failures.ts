@@ -87,30 +87,21 @@ export function transportError(error: unknown, url: URL, proxy: NamedProxy | nul
   const where = `${url.origin}${url.pathname}`;
   // A refusal by a proxy has the code of an abandoned request.
   const explained = explainProxy(error, found, url, proxy) ?? explainTls(found, url);
-  if (explained !== null) {
-    const [message, hint] = explained;
-    return new MirrorError('service.unreachable', message, { cause: error, hint });
-  }
-  if (ABORTS.has(code)) {
-    return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
-  }
   const via = proxy === null ? '' : ` through the proxy ${proxy.origin} (${proxy.variable})`;
-  if (TIMEOUTS.has(code)) {
-    return new MirrorError('service.timeout', `${where} did not answer in time${via} (${code}).`, {
-      cause: error,
-      hint: 'If the service is always slow, raise service.timeout.',
-    });
+  if (explained === null && ABORTS.has(code))
+    return new MirrorError('pass.abandoned', `The request to ${where} was abandoned.`, { cause: error });
+  if (explained === null && TIMEOUTS.has(code)) {
+    const message = `${where} did not answer in time${via} (${code}).`;
+    const hint = 'If the service is always slow, raise service.timeout.';
+    return new MirrorError('service.timeout', message, { cause: error, hint });
   }
   const isTls = url.protocol === 'http:' && MAYBE_TLS.has(code);
   const tls = isTls ? ` Where TLS is spoken there, give https://${url.host}.` : '';
-  return new MirrorError(
-    'service.unreachable',
+  const [message, hint] = explained ?? [
     `The request to ${where}${via} failed: ${error.message} (${code}).`,
-    {
-      cause: error,
-      hint: `Check host and port in the setting service.baseUrl, that the service runs, and the network with its proxies.${tls}`,
-    },
-  );
+    `Check host and port in the setting service.baseUrl, that the service runs, and the network with its proxies.${tls}`,
+  ];
+  return new MirrorError('service.unreachable', message, { cause: error, hint });
 }
 
 type Explained = readonly [message: string, hint: string];
@@ -192,17 +183,20 @@ export function contentsRefused(url: URL): MirrorError {
 const ACCESS_HINT =
   'Give the person whose key it is access to the repository, or exclude it: the setting repositories.exclude.';
 
+/** Temporary statuses: another try may succeed. */
+export function isPassing(status: number): boolean {
+  return status === 408 || status === 425 || status === 429 || status >= 500;
+}
+
 /** The error for a status that is neither success nor one that the caller understands. */
 export function statusError(status: number, url: URL, retryAfterMs: number | undefined): MirrorError {
   const where = `${url.origin}${url.pathname}`;
-  if (status === 429) {
+  if (status === 429)
     return new MirrorError('service.busy', `${where} asks for fewer requests (status 429).`, {
       retryAfterMs,
     });
-  }
-  if (status >= 500 || status === 408 || status === 425) {
+  if (isPassing(status))
     return new MirrorError('service.failed', `${where} failed (status ${status}).`, { retryAfterMs });
-  }
   return new MirrorError('service.wrong_kind', `${where} answered with the unexpected status ${status}.`, {
     hint: addressHint(url),
   });

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 import { z } from 'zod';
 
@@ -108,8 +108,7 @@ export function nextRefusal(
 
 /** Identifies the keys of a generation, in any order, without revealing them. */
 function digestOf(generation: Generation, keys: readonly string[]): string {
-  const text = JSON.stringify([generation, ...keys.toSorted()]);
-  return createHash('sha256').update(text).digest('hex');
+  return hash('sha256', JSON.stringify([generation, ...keys.toSorted()]));
 }
 
 /** The keys of both generations, and the service's verdicts on them. */

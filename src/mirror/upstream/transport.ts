@@ -9,6 +9,7 @@ import { type Connections, createConnections } from './connections.ts';
 import {
   contentsRefused,
   isLasting,
+  isPassing,
   mayBeDone,
   statusError,
   transportError,
@@ -181,11 +182,7 @@ export class Transport {
     const connections = sent.isContents === true ? this.#contents : this.#lists;
     let url = first;
     for (let redirects = 0; ; redirects += 1) {
-      const headers = {
-        ...requestHeaders(generation, key),
-        ...sent.headers,
-        ...continuation?.headers(),
-      };
+      const headers = { ...requestHeaders(generation, key), ...sent.headers, ...continuation?.headers() };
       const answer = await connections.send(url, { headers, body, signal });
       this.#hasAnswered = true;
       const { status } = answer;
@@ -206,11 +203,6 @@ export class Transport {
 /** Whether an answer proves that its key was accepted: other statuses do not. */
 function isWelcome(status: number): boolean {
   return status === 200 || status === 201 || status === 304;
-}
-
-/** Temporary statuses: another try may succeed. */
-function isPassing(status: number): boolean {
-  return status === 408 || status === 425 || status === 429 || status >= 500;
 }
 
 /** The bytes that count as progress of a try, and that a download must bring per period of waiting. */
@@ -280,10 +272,7 @@ function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
   return new MirrorError(
     'service.busy',
     `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not asked for.`,
-    {
-      retryAfterMs: leftMs,
-      hint: 'Nothing is asked before that time.',
-    },
+    { retryAfterMs: leftMs, hint: 'Nothing is asked before that time.' },
   );
 }
 
