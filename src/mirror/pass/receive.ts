@@ -9,7 +9,7 @@ import type { PassService } from '../upstream/client.ts';
 import { FileDestination } from '../upstream/download.ts';
 import { HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception } from './context.ts';
-import { type Received, receiveWhole, timeOf, timeOfNewBytes } from './unpack.ts';
+import { isThere, type Received, receiveWhole, timeOf, timeOfNewBytes } from './unpack.ts';
 
 /**
  * Receives the new state of a target: the changed workbooks, each by its path, or the whole contents.
@@ -129,15 +129,12 @@ export async function rowsNow(
 
 /** Whether the service has no files at some paths. Only the file at `remaining` proves that it knows the repository in this form. */
 async function areGone(
-  { context, action, signal }: Reception,
+  reception: Reception,
   gone: readonly string[],
   remaining: string | undefined,
 ): Promise<boolean> {
-  const { repository, target } = action;
-  const isThere = (path: string): Promise<boolean> =>
-    context.service.exists({ repository, branch: target.branch, path, signal });
-  if (remaining === undefined || !(await isThere(remaining))) return false;
-  for (const path of gone) if (await isThere(path)) return false;
+  if (remaining === undefined || !(await isThere(reception, remaining))) return false;
+  for (const path of gone) if (await isThere(reception, path)) return false;
   return true;
 }
 

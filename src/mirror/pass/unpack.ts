@@ -253,21 +253,21 @@ async function placeAll(
  * The folder that the service put around everything, with its slash, or ''. The listing may be older than the
  * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file exists.
  */
-async function leadingFolder(
-  { context, action, rows, signal }: Reception,
-  archive: UnpackedArchive,
-): Promise<string> {
-  const { repository, target } = action;
-  const exists = (path: string): Promise<boolean> =>
-    context.service.exists({ repository, branch: target.branch, path, signal });
+async function leadingFolder(reception: Reception, archive: UnpackedArchive): Promise<string> {
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
-  const found = findLeadingFolder(paths, new Set(rows?.map((row) => row.path)));
+  const found = findLeadingFolder(paths, new Set(reception.rows?.map((row) => row.path)));
   const [sample] = archive.entries;
   if (found.kind === 'none' || sample === undefined) return '';
   const prefix = `${found.folder}/`;
-  if (await exists(sample.path.slice(prefix.length))) return prefix;
-  if (await exists(sample.path)) return '';
+  if (await isThere(reception, sample.path.slice(prefix.length))) return prefix;
+  if (await isThere(reception, sample.path)) return '';
   return found.kind === 'wrapped' ? prefix : '';
+}
+
+/** Whether the service has a path on the branch of a target. */
+export function isThere({ context, action, signal }: Reception, path: string): Promise<boolean> {
+  const { repository, target } = action;
+  return context.service.exists({ repository, branch: target.branch, path, signal });
 }
 
 /** The file in which Git records the paths of submodules (gitmodules(5)), at the top of a repository. */
