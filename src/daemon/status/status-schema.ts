@@ -1,11 +1,6 @@
 import { z } from 'zod';
-import {
-  failureSchema as eventFailureSchema,
-  PULL_PHASES,
-  summarySchema,
-  TRIGGERS,
-} from '../../mirror/pass/events.ts';
-import { driftSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
+import { PULL_PHASES, summarySchema, TRIGGERS } from '../../mirror/pass/events.ts';
+import { driftSchema, errorSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
 import { selectionCheckSchema } from '../../mirror/plan/selection.ts';
 import { EVENTS } from '../../app/events.ts';
 import { LOG_KINDS } from '../../app/change-log.ts';
@@ -75,7 +70,7 @@ const passNote = z.object({
   durationMs,
   result: z.enum(PASS_RESULTS),
   summary: summarySchema.omit({ trigger: true, durationMs: true }).nullable(),
-  failure: eventFailureSchema.nullable(),
+  failure: errorSchema.nullable(),
 });
 
 const flagged = z.object({
@@ -119,10 +114,10 @@ const live = z
     credentials: z.object({ apiKey: credential, apiToken: credential }),
     settings: z.object({
       takenAtMs: timeMs,
-      problem: eventFailureSchema.nullable(),
+      problem: errorSchema.nullable(),
       restartNeeded: list(z.string()),
     }),
-    http: z.object({ problem: eventFailureSchema.nullable() }).meta({
+    http: z.object({ problem: errorSchema.nullable() }).meta({
       description: 'why nothing is served at http.listen; always null in an answer from there',
     }),
   })

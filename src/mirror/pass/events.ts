@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type DriftSummary, errorCode } from '../plan/record.ts';
+import { type DriftSummary, type errorSchema } from '../plan/record.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { type Amount, Gauge, leftMs } from '../../lib/time/gauge.ts';
 import type { HeldDeletion } from '../plan/guard.ts';
@@ -19,15 +19,10 @@ export const TRIGGERS = [
 ] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
-/** The parts of an error in events and in the memory of a failed pass; hint is null if there is no advice. */
-export const failureSchema = z.object({
-  code: errorCode,
-  message: z.string(),
-  hint: z.string().nullable(),
-});
-export type EventFailure = Readonly<z.infer<typeof failureSchema>>;
-
 /** An error as it appears in events. */
+export type EventFailure = Readonly<z.infer<typeof errorSchema>>;
+
+/** Makes the form of an error that events have. */
 export function eventFailure(error: unknown): EventFailure {
   const { code, message, hint } = toMirrorError(error);
   return { code, message, hint: hint ?? null };

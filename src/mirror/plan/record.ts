@@ -61,15 +61,13 @@ const text = z.string();
 const textOrNull = text.nullable();
 
 /** The code of an error that this version knows. */
-export const errorCode = z.enum(
-  Object.keys(ERROR_RULES).filter((code): code is ErrorCode => code in ERROR_RULES),
-);
+const errorCode = z.enum(Object.keys(ERROR_RULES).filter((code): code is ErrorCode => code in ERROR_RULES));
 
-export const failureSchema = z.object({
-  code: errorCode,
+/** The parts of an error that events and memories keep; hint is null if there is no advice. */
+export const errorSchema = z.object({ code: errorCode, message: text, hint: textOrNull });
+
+export const failureSchema = errorSchema.extend({
   action: z.enum(['retry', 'hold', 'quarantine', 'stall', 'exit']),
-  message: text,
-  hint: textOrNull,
   sinceMs: time,
   lastAtMs: time,
   attempts: z.int().min(1).meta({ description: 'failures in a row' }),

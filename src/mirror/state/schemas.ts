@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
-import { failureSchema, summarySchema, TRIGGERS } from '../pass/events.ts';
-import { recordSchema, type TargetRecord } from '../plan/record.ts';
+import { summarySchema, TRIGGERS } from '../pass/events.ts';
+import { errorSchema, recordSchema, type TargetRecord } from '../plan/record.ts';
 import { selectionCheckSchema } from '../plan/selection.ts';
 import { refusedKeysSchema } from '../upstream/keyring.ts';
 
@@ -64,7 +64,7 @@ const lastPassSchema = z.object({
   /** When this pass or, if it failed, the last successful one took its listing; null if unknown. */
   listedAtMs: time.nullable().default(null),
   summary: summarySchema.nullable(),
-  failure: failureSchema.nullable(),
+  failure: errorSchema.nullable(),
   selection: selectionCheckSchema.nullable().default(null),
   publishesWhole: z.boolean().default(true),
   /** Whether the list of repositories was whole. */
