@@ -157,19 +157,14 @@ function notAllowed({ syscall, paths }: FailedCall): Cause {
   };
 }
 
-/** A failed call, from its error; null for another error. */
-function failedCall(error: unknown, place: string | undefined): FailedCall | null {
+/** The cause of a failed call, if the system reveals it; null if it is uncertain, or for another error. */
+export function causeOf(error: unknown, place?: string): Cause | null {
   const code = systemCode(error);
   if (code === undefined || !(error instanceof Error)) return null;
   const { syscall = '', path, dest } = error as NodeJS.ErrnoException & { readonly dest?: string };
   const named = [path, dest].filter((each): each is string => each !== undefined && isAbsolute(each));
-  return { code, syscall, paths: named.length === 0 && place !== undefined ? [place] : named };
-}
-
-/** The cause of a failed call, if the system reveals it; null if it is uncertain, or for another error. */
-export function causeOf(error: unknown, place?: string): Cause | null {
-  const call = failedCall(error, place);
-  return call === null ? null : (CAUSES[call.code]?.(call) ?? null);
+  const paths = named.length === 0 && place !== undefined ? [place] : named;
+  return CAUSES[code]?.({ code, syscall, paths }) ?? null;
 }
 
 /**

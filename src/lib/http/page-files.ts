@@ -47,8 +47,15 @@ export async function loadPage(
   hint = 'Install workbook-mirror again.',
 ): Promise<PageFiles> {
   try {
-    const folders = await Promise.all([folder, SHARED_FOLDER].map(loadFolder));
-    const page = new Map(folders.flat());
+    const program = fileURLToPath(PROGRAM_FOLDER);
+    const page = new Map<string, BufferedBody>();
+    for (const each of [folder, SHARED_FOLDER])
+      for (const file of await readdir(join(program, each))) {
+        const contentType = CONTENT_TYPES.get(extname(file));
+        if (contentType === undefined) continue;
+        const bytes = await readFile(join(program, each, file));
+        page.set(`${each}/${file}`, packableBody(contentType, bytes, bytes));
+      }
     const index = page.get(`${folder}/index.html`);
     if (index === undefined) throw new Error(`there is no index.html in ${folder}`);
     return page.set('index.html', index);
@@ -59,18 +66,4 @@ export async function loadPage(
       hint,
     });
   }
-}
-
-/** Returns the files of a folder with their paths, without files of other types. */
-async function loadFolder(folder: string): Promise<[string, BufferedBody][]> {
-  const program = fileURLToPath(PROGRAM_FOLDER);
-  const found: [string, BufferedBody][] = [];
-  for (const file of await readdir(join(program, folder))) {
-    const contentType = CONTENT_TYPES.get(extname(file));
-    if (contentType === undefined) continue;
-    const path = `${folder}/${file}`;
-    const bytes = await readFile(join(program, path));
-    found.push([path, packableBody(contentType, bytes, bytes)]);
-  }
-  return found;
 }
