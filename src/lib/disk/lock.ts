@@ -56,8 +56,8 @@ export async function lockDirectory(
       if (shared !== null) native.unlock(handle.fd);
     }
     // The text stays as it is while the lock is shared.
-    const isLocked = shared === null ? isAlone : lock() && (await textOf(handle)) === text;
-    if (!isLocked) throw await lockedBy(handle, lockFile);
+    const isLocked = shared === null ? isAlone : lock() && (await textIn(lockFile)) === text;
+    if (!isLocked) throw lockedBy(lockFile, await textIn(lockFile));
     return await heldLock(handle, lockFile, text, lock);
   } catch (error) {
     await handle.close();
@@ -87,9 +87,9 @@ async function heldLock(
         if (present?.ino !== ino || present.dev !== dev) throw replaced(lockFile, present !== null);
         // Locking again changes nothing (flock(2)), but a file that a server reopened may have lost its lock.
         const isLocked = relock();
-        const found = await readOwnText(lockFile, MAX_TEXT_BYTES);
+        const found = await textIn(lockFile);
         // A process that had it in between wrote its own text.
-        if (!isLocked || found !== text) throw taken(lockFile, found ?? '');
+        if (!isLocked || found !== text) throw taken(lockFile, found);
       }),
     fd: handle.fd,
     // It is free then, even if the file server was away and no longer knows the file.
@@ -136,18 +136,16 @@ function replaced(lockFile: string, isThere: boolean): MirrorError {
 }
 
 function taken(lockFile: string, found: string): MirrorError {
-  const holder = found.trim();
   return new MirrorError(
     'directory.taken',
-    `Another workbook-mirror took the lock of this directory (${holder === '' ? lockFile : holder}).`,
+    `Another workbook-mirror took the lock of this directory (${found.trim() || lockFile}).`,
     {
       hint: 'Nothing more is written there. The file server took the lock away, perhaps as this machine was cut off from it; start workbook-mirror again, which waits with the setting standby.',
     },
   );
 }
 
-async function lockedBy(handle: FileHandle, lockFile: string): Promise<LockedError> {
-  const found = await textOf(handle);
+function lockedBy(lockFile: string, found: string): LockedError {
   return new LockedError(
     found,
     `Another workbook-mirror works in this directory (${found.trim() || lockFile}).`,
@@ -155,9 +153,9 @@ async function lockedBy(handle: FileHandle, lockFile: string): Promise<LockedErr
   );
 }
 
-async function textOf(handle: FileHandle): Promise<string> {
-  const { buffer, bytesRead } = await handle.read(Buffer.alloc(200), 0, 200, 0);
-  return buffer.toString('utf8', 0, bytesRead);
+/** The text of a lock file; empty if it has none. */
+async function textIn(lockFile: string): Promise<string> {
+  return (await readOwnText(lockFile, MAX_TEXT_BYTES)) ?? '';
 }
 
 /** The last holder of the lock of a directory. */
@@ -176,8 +174,8 @@ const FORM = /^pid (\d{1,10}) on (\S+) since (\S+)\n$/;
  * @returns null if unknown: the file cannot be read, is another machine's, or has no holder yet
  */
 export async function readLockHolder(lockFile: string): Promise<LockHolder | null> {
-  const text = await readOwnText(lockFile, MAX_TEXT_BYTES).catch(() => null);
-  const [, pid = '', host = '', since = ''] = FORM.exec(text ?? '') ?? [];
+  const text = await textIn(lockFile).catch(() => '');
+  const [, pid = '', host = '', since = ''] = FORM.exec(text) ?? [];
   const sinceMs = Date.parse(since);
   if (host !== hostname() || Number.isNaN(sinceMs)) return null;
   return { pid: Number(pid), sinceMs, isAlive: isAlive(Number(pid)) && (await mayBeOurs(pid)) };

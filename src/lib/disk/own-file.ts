@@ -19,37 +19,24 @@ export const READ_FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.
 /** The errors of opening a link or a socket without following it (open(2)). */
 const NO_FILE: ReadonlySet<string | undefined> = new Set(['ELOOP', 'EMLINK', 'ENXIO']);
 
-/** The entry at a place: a text, nothing, or anything else: no plain file, or one that is too large. */
-export type OwnText =
-  | { readonly kind: 'text'; readonly text: string }
-  | { readonly kind: 'missing' | 'foreign' };
-
-/** Reads a small file. @throws system errors of reading */
-export function readOwnFile(path: string, maxBytes: number): Promise<OwnText> {
-  return againWhileStale(() => readOwnFileOnce(path, maxBytes));
+/**
+ * Reads a small file; null if there is none. Anything else in its place, a link or a larger file, counts as an empty one.
+ * @throws system errors of reading
+ */
+export function readOwnText(path: string, maxBytes: number): Promise<string | null> {
+  return againWhileStale(async () => {
+    try {
+      return await unlessMissing(withOpen(path, READ_FLAGS, (handle) => readText(handle, maxBytes)));
+    } catch (error) {
+      if (NO_FILE.has(systemCode(error))) return '';
+      throw error;
+    }
+  });
 }
 
-/** As {@link readOwnFile}. @throws also ESTALE, if another machine replaces or removes the file */
-async function readOwnFileOnce(path: string, maxBytes: number): Promise<OwnText> {
-  try {
-    const found = await unlessMissing(withOpen(path, READ_FLAGS, (handle) => readText(handle, maxBytes)));
-    return found ?? { kind: 'missing' };
-  } catch (error) {
-    if (NO_FILE.has(systemCode(error))) return { kind: 'foreign' };
-    throw error;
-  }
-}
-
-async function readText(handle: FileHandle, maxBytes: number): Promise<OwnText> {
+async function readText(handle: FileHandle, maxBytes: number): Promise<string> {
   const stats = await handle.stat();
-  if (!stats.isFile() || stats.size > maxBytes) return { kind: 'foreign' };
-  return { kind: 'text', text: await handle.readFile('utf8') };
-}
-
-/** As {@link readOwnFile}; null for anything except a text. */
-export async function readOwnText(path: string, maxBytes: number): Promise<string | null> {
-  const found = await readOwnFile(path, maxBytes);
-  return found.kind === 'text' ? found.text : null;
+  return stats.isFile() && stats.size <= maxBytes ? handle.readFile('utf8') : '';
 }
 
 /** Reads a small JSON document; null for anything that does not fit its schema. @throws system errors of reading */

@@ -5,7 +5,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { z } from 'zod';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import type { DirectoryLock } from '../../lib/disk/lock.ts';
-import { readOwnDocument, readOwnFile } from '../../lib/disk/own-file.ts';
+import { readOwnDocument, readOwnText } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
@@ -58,10 +58,9 @@ const listSchema = z.object({
 /** Reads the list, which anyone who can write to the directory or a backup may have written. @throws system errors of reading */
 export async function readTargetList(layout: DirectoryLayout): Promise<TargetList> {
   const nothing = { writtenAtMs: 0, address: null, targets: [] };
-  const found = await readOwnFile(layout.targetList, MAX_LIST_BYTES);
-  if (found.kind === 'missing') return { state: 'missing', ...nothing };
+  const text = await readOwnText(layout.targetList, MAX_LIST_BYTES);
+  if (text === null) return { state: 'missing', ...nothing };
   try {
-    const text = found.kind === 'text' ? found.text : '';
     const { written_at: writtenAt, service = null, targets } = listSchema.parse(JSON.parse(text));
     return {
       state: 'ok',
