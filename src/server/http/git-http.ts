@@ -9,8 +9,8 @@ import type { ServiceRequest } from './request.ts';
 
 /** Reads the password of HTTP Basic (RFC 7617); the user name does not matter. @returns an empty text without a password */
 export function basicPassword(header: string | undefined): string {
-  const pair = basicPair(header) ?? '';
-  return pair.includes(':') ? pair.slice(pair.indexOf(':') + 1) : '';
+  const [, ...password] = basicPair(header)?.split(':') ?? [];
+  return password.join(':');
 }
 
 /** The credential of a git client: a personal key, as the password of HTTP Basic. */

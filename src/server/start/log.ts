@@ -9,9 +9,6 @@ import type { RequestInfo } from '../http/service.ts';
 /** The levels, from the least to the most important. */
 const WEIGHTS: readonly LogLevel[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal'];
 
-/** Marks of lines for people. */
-const MARKS: Readonly<Partial<Record<LogLevel, string>>> = { warn: '! ', error: '! ', fatal: '! ' };
-
 let settings: Settings['log'] = { level: 'info', format: 'auto' };
 
 /** Applies the settings to the log of this process's service. */
@@ -31,7 +28,8 @@ export function formatLine(
   at: Date,
 ): TerminalText {
   const time = at.toISOString();
-  if (format !== 'json') return say`${time} ${MARKS[level] ?? ''}${text}\n`;
+  const mark = WEIGHTS.indexOf(level) < WEIGHTS.indexOf('warn') ? '' : '! ';
+  if (format !== 'json') return say`${time} ${mark}${text}\n`;
   const line = { level, time, pid: process.pid, msg: String(say`${text}`) };
   return say`${escapedJson(JSON.stringify(line))}\n`;
 }
