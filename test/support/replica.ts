@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
-import { ReplicaLibrary, type ReplicaTrouble } from '../../src/server/replica/library.ts';
+import { ReplicaLibrary } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 
@@ -12,7 +12,7 @@ export const [KEY, TOKEN] = ['a-key-of-the-replica', 'a-token-of-the-replica'];
 export interface Replica {
   readonly library: ReplicaLibrary;
   readonly baseUrl: string;
-  readonly trouble: ReplicaTrouble[];
+  readonly trouble: object[];
   /** The settings of a mirror of it in another directory, as variables. */
   readonly settingsFor: (directory: string) => Readonly<Record<string, string>>;
   /** Asks the current API. */
@@ -29,13 +29,13 @@ export interface ReplicaOptions {
 /** Makes the library of the mirror in a directory. */
 export function replicaLibrary(
   directory: string,
-  trouble: ReplicaTrouble[] = [],
+  trouble: object[] = [],
   records: ReadonlyMap<string, TargetRecord> = new Map(),
 ): ReplicaLibrary {
   return new ReplicaLibrary(
     directory,
     () => Promise.resolve(records),
-    (each) => trouble.push(each),
+    (target, path, what) => trouble.push({ target, path, what }),
   );
 }
 
@@ -44,7 +44,7 @@ export async function startReplica(
   directory: string,
   { withToken = true, records = new Map() }: ReplicaOptions = {},
 ): Promise<Replica> {
-  const trouble: ReplicaTrouble[] = [];
+  const trouble: object[] = [];
   const library = replicaLibrary(directory, trouble, records);
   const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
   if (!withToken) keys.pop();

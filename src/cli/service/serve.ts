@@ -112,7 +112,7 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
         withReader(settings, tellEvent, ({ records }) => Promise.resolve(records)),
         new Map<string, TargetRecord>(),
       ),
-    ({ target, path, what }) =>
+    (target, path, what) =>
       log(`${path === '' ? target : `${target}/${path}`} was refused: ${what}; \`verify\` says more`, 'warn'),
   );
   // A mirror that cannot be listed is reported at the start, not only to clients.

@@ -16,14 +16,11 @@ import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, findPlace, TreeChangedError, unlessAbsent } from './contents.ts';
 import { busy, MirrorReader, type Scan } from './mirror-reader.ts';
 
-/** A difference between a mirror and its manifests that a replica found. */
-export interface ReplicaTrouble {
-  /** `<repository>/<branch>`. */
-  readonly target: string;
-  /** Below the tree; empty for the tree itself. */
-  readonly path: string;
-  readonly what: string;
-}
+/**
+ * Receives a tree or file that differs from its manifest: the target, the path below its tree, which is empty for the tree itself,
+ * and the difference.
+ */
+type OnTrouble = (target: string, path: string, what: string) => void;
 
 /** The size and the age of a mirror. */
 export interface ReplicaTotals {
@@ -44,7 +41,7 @@ const RECORDS_MS = 5000;
 /** A published mirror, as the service reads it. Works while another process publishes there; writes and locks nothing. */
 export class ReplicaLibrary implements Required<Library> {
   readonly #directory: string;
-  readonly #onTrouble: (trouble: ReplicaTrouble) => void;
+  readonly #onTrouble: OnTrouble;
   readonly #reader: MirrorReader;
   readonly #records: SharedWork<ReadonlyMap<string, TargetRecord>>;
 
@@ -52,12 +49,12 @@ export class ReplicaLibrary implements Required<Library> {
    * @param directory the setting `directory`
    * @param records reads the daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the
    *   manifest. Empty if there are no records, as in a backup
-   * @param onTrouble receives trees and files that differ from their manifest; these are not served
+   * @param onTrouble called for each tree or file that is not served
    */
   constructor(
     directory: string,
     records: () => Promise<ReadonlyMap<string, TargetRecord>>,
-    onTrouble: (trouble: ReplicaTrouble) => void,
+    onTrouble: OnTrouble,
   ) {
     this.#directory = directory;
     this.#onTrouble = onTrouble;
@@ -102,7 +99,7 @@ export class ReplicaLibrary implements Required<Library> {
       return await work();
     } catch (error) {
       if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
-      this.#onTrouble({ target: 'the mirror', path: '', what: error.message });
+      this.#onTrouble('the mirror', '', error.message);
       throw busy('the disk of the mirror fails');
     }
   }
@@ -122,7 +119,7 @@ export class ReplicaLibrary implements Required<Library> {
         if (!(error instanceof TreeChangedError)) throw error;
         if (pauseMs > LAST_PAUSE_MS) {
           const name = target?.path ?? wanted.repository.full_name;
-          this.#onTrouble({ target: name, path: error.path, what: error.message });
+          this.#onTrouble(name, error.path, error.message);
           throw busy('the mirrored contents differ from their manifest at the moment');
         }
       }
@@ -155,7 +152,7 @@ export class ReplicaLibrary implements Required<Library> {
       yield* bytes;
     } catch (error) {
       if (!(error instanceof TreeChangedError)) throw error;
-      this.#onTrouble({ target, path: error.path, what: error.message });
+      this.#onTrouble(target, error.path, error.message);
       throw busy('the contents changed while they were read');
     }
   }
