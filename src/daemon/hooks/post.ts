@@ -14,14 +14,6 @@ export interface PostRequest {
   readonly body?: string;
 }
 
-export interface PostAnswer {
-  readonly status: number;
-  /** The requested pause (Retry-After, RFC 9110, section 10.2.3), in milliseconds. */
-  readonly retryAfterMs: number | undefined;
-  /** The beginning of its body, which may repeat what was sent. */
-  readonly text: string;
-}
-
 /** Sends requests to the addresses of webhooks and the heartbeat. */
 export type Poster = ReturnType<typeof createPoster>;
 
@@ -40,12 +32,11 @@ export function createPoster(timeoutMs = ANSWER_TIMEOUT_MS) {
   return {
     /**
      * Sends one request, once. Redirects are not followed: they could carry the data to another place.
+     * @returns the status; the requested pause (Retry-After, RFC 9110, section 10.2.3), in milliseconds; and the beginning of the body,
+     *   which may repeat what was sent
      * @throws MirrorError `notification.failed` when there is no answer
      */
-    send: async (
-      { method, address, headers, body }: PostRequest,
-      signal: AbortSignal,
-    ): Promise<PostAnswer> => {
+    send: async ({ method, address, headers, body }: PostRequest, signal: AbortSignal) => {
       const url = new URL(address);
       const credentials = takeCredentials(url);
       const limit = AbortSignal.timeout(timeoutMs);

@@ -5,22 +5,11 @@ import { scrub } from '../../lib/text/scrub.ts';
 import { withHint } from '../../lib/text/humanize.ts';
 import type { EventSink } from '../../app/events.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import { type StatusPolicy, statusOfTargets, type TargetStatus } from '../../app/target-status.ts';
+import { type StatusPolicy, statusOfTargets } from '../../app/target-status.ts';
 import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import { statusPolicyOf } from '../../app/open-reader.ts';
 import { NOT_LISTED, nextListed, readinessOf } from './readiness.ts';
-import type { Readiness } from './status-schema.ts';
-
-/** The state of the mirror. */
-export interface MirrorStatus {
-  readonly policy: StatusPolicy;
-  /** Milliseconds since the epoch. */
-  readonly nowMs: number;
-  /** Sorted by target. */
-  readonly targets: readonly TargetStatus[];
-  readonly readiness: Readiness;
-}
 
 /** The parts of a mirror to read. */
 interface MirrorParts {
@@ -49,8 +38,8 @@ export class MirrorStatusReader {
     this.#listed = nextListed(this.#listed, event);
   };
 
-  /** Reads the state of the mirror. @throws MirrorError if the disk cannot be read */
-  readonly read = async (): Promise<MirrorStatus> => {
+  /** Reads the state of the mirror, with its targets sorted by their paths. @throws MirrorError if the disk cannot be read */
+  readonly read = async () => {
     // Only if the targets were known before it, a reading contains all of them.
     const wasListed = this.#listed.isListed;
     const { published } = await this.#mirror.store.inventory.read();

@@ -26,21 +26,16 @@ export function readinessOf(
  * Whether the targets are known: a pass that began under the current settings has completed with a
  * complete list of repositories. Before that, a mirror may lack targets even if all its trees are fresh.
  */
-export interface Listed {
-  readonly isListed: boolean;
-  /** Whether the list of the running pass is complete. */
-  readonly isWhole: boolean;
-  /** Whether the selection in the settings has changed since the running pass began. */
-  readonly isOutdated: boolean;
-  /** Whether the settings select nothing that the service lists. */
-  readonly selectsNothing: boolean;
-}
+export type Listed = Readonly<typeof NOT_LISTED>;
 
 /** The state before the first pass, when nothing is known. */
-export const NOT_LISTED: Listed = {
+export const NOT_LISTED = {
   isListed: false,
+  /** Whether the list of the running pass is complete. */
   isWhole: false,
+  /** Whether the selection in the settings has changed since the running pass began. */
   isOutdated: false,
+  /** Whether the settings select nothing that the service lists. */
   selectsNothing: false,
 };
 

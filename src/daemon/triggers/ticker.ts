@@ -1,12 +1,8 @@
 import { nextRunsMs } from '../../app/schedule.ts';
+import type { Settings } from '../../config/schema.ts';
 
-/** When ticks come. */
-export interface TickerTimes {
-  /** A cron expression. */
-  readonly schedule: string;
-  /** The time zone of the expression. */
-  readonly timezone: string;
-}
+/** The settings that say when ticks come. */
+type TickerTimes = Pick<Settings, 'schedule' | 'timezone'>;
 
 /** A schedule that can be changed while it runs. */
 export type Ticker = ReturnType<typeof startTicker>;
@@ -42,7 +38,7 @@ export function startTicker(times: TickerTimes, onTick: () => void, onNext: (nex
   const schedule = (): void => {
     // Settings read during shutdown arrive afterwards: a new timer would keep the process alive.
     if (isStopped) return;
-    nextAtMs = nextRunOf(present) ?? Number.POSITIVE_INFINITY;
+    nextAtMs = nextRunsMs(present.schedule, present.timezone, 1)[0] ?? Number.POSITIVE_INFINITY;
     if (Number.isFinite(nextAtMs)) onNext(nextAtMs);
     wait();
   };
@@ -58,8 +54,4 @@ export function startTicker(times: TickerTimes, onTick: () => void, onNext: (nex
       clearTimeout(timer);
     },
   };
-}
-
-function nextRunOf({ schedule, timezone }: TickerTimes): number | undefined {
-  return nextRunsMs(schedule, timezone, 1)[0];
 }

@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 
-import type { EventSink } from '../../app/events.ts';
+import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { isLoopback } from '../../lib/http/access.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
@@ -26,14 +26,7 @@ const TRY_AGAIN_MS = 10_000;
 
 const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
 
-/** Status page, health, metrics, and requests for a pass, served. */
-export interface HttpSide {
-  /** Receives events, after the status. */
-  readonly sink: EventSink;
-  readonly close: () => Promise<void>;
-}
-
-const NOTHING_SERVED: HttpSide = { sink: () => {}, close: () => Promise.resolve() };
+const NOTHING_SERVED = { sink: (): void => {}, close: (): Promise<void> => Promise.resolve() };
 
 /**
  * Serves the status at `http.listen`, if set. If it cannot listen there, it reports this and tries again
@@ -48,7 +41,7 @@ export async function startHttp(
   emit: EventSink,
   askForPass: (() => void) | null = null,
   tryAgainMs = TRY_AGAIN_MS,
-): Promise<HttpSide> {
+) {
   const { listen } = current().http;
   if (listen === null) return NOTHING_SERVED;
   const page = await loadPage(
@@ -62,11 +55,12 @@ export async function startHttp(
   const close = await keepListening(server, listen, emit, tryAgainMs);
   const moving = setInterval(() => status.isBusy() && server.notify(), MOVING_EVERY_MS).unref();
   return {
-    sink: (event) => {
+    /** Receives events, after the status. */
+    sink: (event: MirrorEvent): void => {
       metrics.sink(event);
       server.notify();
     },
-    close: async () => {
+    close: async (): Promise<void> => {
       clearInterval(moving);
       await close();
     },
@@ -81,7 +75,7 @@ export async function startStandbyHttp(
   { http }: SettingsFor<never>,
   reason: () => string,
   emit: EventSink,
-): Promise<Pick<HttpSide, 'close'>> {
+): Promise<{ readonly close: () => Promise<void> }> {
   if (http.listen === null) return NOTHING_SERVED;
   const server = createWebServer(() => http, standbyRoutes(reason), null, emit);
   return { close: await keepListening(server, http.listen, emit, TRY_AGAIN_MS) };
