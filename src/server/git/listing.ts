@@ -109,11 +109,13 @@ function areEqual(left: Heads, right: Heads): boolean {
 }
 
 /** Every few milliseconds, other work has its turn. */
-const ROWS_AT_ONCE = 5000;
+const ROWS_AT_ONCE = 1000;
 
 /** Makes the rows of one repository. Branches share the version of a workbook. */
 async function makeRows(tables: WorkbookTables, integration: string, heads: Heads): Promise<Rows> {
-  const branches = [...heads].sort(([left], [right]) => byCodeUnits(left, right));
+  const branches = [...heads]
+    .sort(([left], [right]) => byCodeUnits(left, right))
+    .map(([branch, head]) => ({ branch, table: tables.get(head) }));
   const paths = new Set<string>();
   for (const table of tables.values()) for (const path of table.keys()) paths.add(path);
   const rows: WorkbookRow[] = [];
@@ -123,12 +125,13 @@ async function makeRows(tables: WorkbookTables, integration: string, heads: Head
       await othersFirst();
       turnAt = rows.length + ROWS_AT_ONCE;
     }
-    for (const [branch, head] of branches) {
-      const found = tables.get(head)?.get(path);
+    const id = `${integration}/${path}`;
+    const kind = workbookKindOf(path);
+    for (const { branch, table } of branches) {
+      const found = table?.get(path);
       if (found === undefined) continue;
-      const contentKey = `${found.blobId} ${workbookKindOf(path)}`;
-      const id = `${integration}/${path}`;
-      rows.push({ id, integration, branch, path, version: found.version, contentKey });
+      const { version, blobId } = found;
+      rows.push({ id, integration, branch, path, version, contentKey: `${blobId} ${kind}` });
     }
   }
   return rows;
