@@ -149,6 +149,9 @@ export interface Walked extends FileFacts {
 
 export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
 
+/** The kind of an entry: `special` is anything except a file, folder or symbolic link (inode(7)). */
+export type EntryKind = (typeof WALKED_KINDS)[number];
+
 /**
  * Lists everything below a folder, without following links. An entry that vanishes during the walk is left out; an
  * unreadable path is among the problems and stops nothing.
@@ -227,9 +230,7 @@ export function problemOf(error: unknown): string {
 }
 
 /** The kind of the entry at a path, by its `lstat`. */
-export function kindOf(
-  stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>,
-): (typeof WALKED_KINDS)[number] {
+export function kindOf(stats: Pick<Stats, 'isFile' | 'isDirectory' | 'isSymbolicLink'>): EntryKind {
   if (stats.isFile()) return 'file';
   if (stats.isDirectory()) return 'folder';
   return stats.isSymbolicLink() ? 'link' : 'special';

@@ -7,7 +7,7 @@ import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { withOpen } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
-import { problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
+import { type EntryKind, problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, publishedManifest, readManifestFile } from '../inventory.ts';
@@ -16,23 +16,6 @@ import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../manifest.ts';
 import { publishedTree } from '../published-tree.ts';
 import { unfinishedPublishes } from '../publish/journal.ts';
-
-/** The kinds of entries at a path: `special` is anything except a file, folder or symbolic link (inode(7)). */
-export type EntryKind = 'file' | 'folder' | 'link' | 'special';
-
-/** An entry of a tree; links are not followed. */
-export interface FoundEntry {
-  /** Below the tree, with slashes. */
-  readonly path: string;
-  /** `unreadable`: it could not be read; a folder includes everything below it. */
-  readonly kind: EntryKind | 'unreadable';
-  /** The facts of a file; left out for anything else. */
-  readonly facts?: Pick<ManifestFile, 'sizeBytes' | 'mode' | 'mtimeMs'>;
-  /** SHA-256 in hexadecimal digits; left out if the bytes were not read. */
-  readonly sha256?: string;
-  /** The system's reason, if it could not be read. */
-  readonly problem?: string;
-}
 
 /** The ways in which a file can differ from its manifest. */
 export type Modification = 'size' | 'mode' | 'mtime' | 'bytes' | 'not a file';
@@ -45,54 +28,72 @@ export type Difference =
   /** Could not be compared; `problem` is the system's reason. */
   | { readonly path: string; readonly kind: 'unreadable'; readonly problem: string };
 
+/** The digests of the files whose bytes were read, and the files that could not be read. */
+interface ReadBytes {
+  /** SHA-256 in hexadecimal digits, by path. */
+  readonly digests: ReadonlyMap<string, string>;
+  readonly problems: Walked['problems'];
+}
+
 /**
  * Compares the entries found in a tree with the files of its manifest. Folders are implied by files: a folder that no file
  * needs counts as added if it is empty; otherwise its contents are reported.
+ * @param read left out if no bytes were read
  * @returns the differences, sorted by path
  */
 export function differencesOf(
   files: readonly ManifestFile[],
-  found: readonly FoundEntry[],
+  walked: Omit<Walked, 'root'>,
+  read: ReadBytes = { digests: new Map(), problems: [] },
 ): readonly Difference[] {
-  const foundAt = new Map(found.map((entry) => [entry.path, entry]));
-  const wanted = new Set(files.map((file) => file.path));
-  const needed = foldersWith([...wanted, ...foundAt.keys()]);
-  const isUnreadable = (path: string): boolean => foundAt.get(path)?.kind === 'unreadable';
+  const { paths } = walked;
+  const problems = [...walked.problems, ...read.problems];
+  const indexes = new Map(paths.map((path, index) => [path, index]));
+  const unreadable = new Set(problems.map(({ path }) => path));
+  const wanted = new Set(files.map(({ path }) => path));
+  const needed = foldersWith([...wanted, ...paths, ...unreadable]);
   const differences: Difference[] = [];
   for (const file of files) {
     const { path } = file;
-    const entry = foundAt.get(path);
-    if (entry === undefined) {
-      if (!foldersOf(path).some(isUnreadable)) differences.push({ path, kind: 'missing' });
-    } else if (entry.kind !== 'unreadable') {
-      const what = modificationsOf(file, entry);
-      if (what.length > 0) differences.push({ path, kind: 'modified', what });
+    if (unreadable.has(path)) continue;
+    const index = indexes.get(path);
+    if (index === undefined) {
+      if (!isWithin(path, unreadable)) differences.push({ path, kind: 'missing' });
+      continue;
     }
+    const what = modificationsOf(file, walked, index, read.digests.get(path));
+    if (what.length > 0) differences.push({ path, kind: 'modified', what });
   }
-  for (const { path, kind, problem = '' } of found) {
-    if (kind === 'unreadable') differences.push({ path, kind, problem });
-    else if (!wanted.has(path) && !(kind === 'folder' && needed.has(path)))
-      differences.push({ path, kind: 'added', entry: kind });
+  for (const [index, path] of paths.entries()) {
+    const entry = kindAt(walked, index);
+    if (!wanted.has(path) && !(entry === 'folder' && needed.has(path)))
+      differences.push({ path, kind: 'added', entry });
   }
+  for (const { path, problem } of problems) differences.push({ path, kind: 'unreadable', problem });
   return differences.sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-function modificationsOf(file: ManifestFile, { facts, sha256 = file.sha256 }: FoundEntry): Modification[] {
-  if (facts === undefined) return ['not a file'];
+function isWithin(path: string, folders: ReadonlySet<string>): boolean {
+  return folders.size > 0 && [...foldersWith([path])].some((folder) => folders.has(folder));
+}
+
+function modificationsOf(
+  file: ManifestFile,
+  walked: Omit<Walked, 'root'>,
+  index: number,
+  sha256 = file.sha256,
+): Modification[] {
+  if (kindAt(walked, index) !== 'file') return ['not a file'];
   const what: Modification[] = [];
-  if (facts.sizeBytes !== file.sizeBytes) what.push('size');
-  if (facts.mode !== file.mode) what.push('mode');
-  if (facts.mtimeMs !== file.mtimeMs) what.push('mtime');
+  if (walked.sizesBytes[index] !== file.sizeBytes) what.push('size');
+  if (walked.modes[index] !== file.mode) what.push('mode');
+  if (walked.mtimesMs[index] !== file.mtimeMs) what.push('mtime');
   if (sha256 !== file.sha256) what.push('bytes');
   return what;
 }
 
-/** The folders that a path lies in, the nearest last. */
-export function foldersOf(path: string): string[] {
-  const folders: string[] = [];
-  for (let slash = path.indexOf('/'); slash >= 0; slash = path.indexOf('/', slash + 1))
-    folders.push(path.slice(0, slash));
-  return folders;
+function kindAt({ kinds }: Pick<Walked, 'kinds'>, index: number): EntryKind {
+  return WALKED_KINDS[kinds[index] ?? 0] ?? 'special';
 }
 
 /** Counts differences; an unreadable entry counts as modified. */
@@ -111,7 +112,7 @@ export function summariseDrift(differences: readonly Difference[]): DriftSummary
 export function trustOf(differences: readonly Difference[]): (path: string) => boolean {
   const suspects = new Set(differences.map(({ path }) => path));
   if (suspects.has('.')) return () => false;
-  return (path) => ![path, ...foldersOf(path)].some((each) => suspects.has(each));
+  return (path) => !suspects.has(path) && !isWithin(path, suspects);
 }
 
 /** Paths that someone added to a tree; null if unknown, because an entry beside its files cannot be read. */
@@ -144,6 +145,13 @@ export function isGone([first]: readonly Difference[]): boolean {
   return first?.path === '.' && first.kind === 'missing';
 }
 
+/** A tree that was walked, before its manifest is known. */
+interface WalkedTree {
+  readonly tree: string;
+  /** Null if it can only be reached through a link. */
+  readonly walked: Walked | null;
+}
+
 /**
  * Compares a tree with the files of its manifest. Follows no link, changes nothing, and no single file stops it: an
  * unreadable entry is a difference. A tree that changes at the same time may look like a mixture.
@@ -156,53 +164,40 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  return compareWalked(tree, await doInThread('walk', tree, options.signal), files, options);
+  return compareWalked({ tree, walked: await doInThread('walk', tree, options.signal) }, files, options);
 }
 
 async function compareWalked(
-  tree: string,
-  walked: Walked,
+  { tree, walked }: WalkedTree,
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  const { root } = walked;
-  if (root?.kind === 'gone') return GONE;
-  if (root !== null) return [{ path: '.', kind: 'unreadable', problem: root.problem }];
-  const found = [...foundIn(walked)];
-  if (options.depth === 'bytes') await addDigests(tree, found, files, options);
+  if (walked === null || walked.root?.kind === 'gone') return GONE;
+  if (walked.root !== null) return [{ path: '.', kind: 'unreadable', problem: walked.root.problem }];
+  const read = options.depth === 'bytes' ? await readBytes(tree, walked, files, options) : undefined;
   options.signal.throwIfAborted();
-  return differencesOf(files, found);
+  return differencesOf(files, walked, read);
 }
 
 /**
- * As {@link examineTree}, for a target; a tree that can only be reached through a link counts as gone, as the link may lead anywhere.
+ * Walks the published tree of a target; not through a link, which may lead anywhere.
  * @param path `<repository>/<branch>`, below `mirror/`
  */
-export async function examinePublished(
-  layout: DirectoryLayout,
-  path: string,
-  files: readonly ManifestFile[],
-  options: ExamineOptions,
-): Promise<readonly Difference[]> {
-  const walked = await walkPublished(layout, path, options.signal);
-  return walked === null ? GONE : compareWalked(publishedTree(layout, path), walked, files, options);
-}
-
-/** A published tree that was walked, before its manifest is known. */
 async function walkPublished(
   layout: DirectoryLayout,
   path: string,
   signal: AbortSignal,
-): Promise<Walked | null> {
-  for (const folder of foldersOf(path)) {
+): Promise<WalkedTree> {
+  const tree = publishedTree(layout, path);
+  for (const folder of foldersWith([path])) {
     const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
-    if (found?.isSymbolicLink() === true) return null;
+    if (found?.isSymbolicLink() === true) return { tree, walked: null };
   }
-  return doInThread('walk', publishedTree(layout, path), signal);
+  return { tree, walked: await doInThread('walk', tree, signal) };
 }
 
 /**
- * As {@link examinePublished}, for a target whose manifest must still be read: a thread walks the tree while this one parses. Nothing
+ * As {@link examineTree}, for a target whose manifest must still be read: a thread walks the tree while this one parses. Nothing
  * may publish the target at the same time.
  * @returns null if it has no valid manifest
  * @throws MirrorError `disk.*`, and the reason of `signal`
@@ -216,10 +211,7 @@ export async function examineWithManifest(
     walkPublished(layout, path, options.signal),
     publishedManifest(layout, path),
   ]);
-  if (manifest === null) return null;
-  const tree = publishedTree(layout, path);
-  const differences = walked === null ? GONE : await compareWalked(tree, walked, manifest.files, options);
-  return { manifest, differences };
+  return manifest && { manifest, differences: await compareWalked(walked, manifest.files, options) };
 }
 
 /** An examined target; `manifest` is null if it is malformed or unreadable, then `problem` says why. */
@@ -254,7 +246,8 @@ export async function examineTarget(
     const { manifest, problem, stamp } = found;
     if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
     const wasChanging = (await unfinishedPublishes(layout)).targets.has(path);
-    const differences = await examinePublished(layout, path, manifest.files, options);
+    const walked = await walkPublished(layout, path, options.signal);
+    const differences = await compareWalked(walked, manifest.files, options);
     const isChanging = async (): Promise<boolean> =>
       wasChanging ||
       (await unfinishedPublishes(layout)).targets.has(path) ||
@@ -293,47 +286,39 @@ async function targetAround(layout: DirectoryLayout, path: string): Promise<stri
   return undefined;
 }
 
-function* foundIn(walked: Walked): Generator<FoundEntry> {
-  const { sizesBytes, modes, mtimesMs } = walked;
-  for (const [index, path] of walked.paths.entries()) {
-    const kind = WALKED_KINDS[walked.kinds[index] ?? 0] ?? 'special';
-    const [sizeBytes = 0, mode = 0, mtimeMs = 0] = [sizesBytes[index], modes[index], mtimesMs[index]];
-    yield kind === 'file' ? { kind, path, facts: { sizeBytes, mode, mtimeMs } } : { kind, path };
-  }
-  for (const { path, problem } of walked.problems) yield { kind: 'unreadable', path, problem };
-}
-
 /** How many files are read at a time: while one is hashed, others are being read from the disk. */
 const READS = 16;
 
 /** How many bytes of a file are in memory at a time. */
 const CHUNK_BYTES = 512 * 1024;
 
-/** Reads only files of the right size; at another size their bytes differ anyway. */
-async function addDigests(
+/** Reads the files of a manifest that have the right size; at another size their bytes differ anyway. */
+async function readBytes(
   tree: string,
-  found: FoundEntry[],
+  { paths, kinds, sizesBytes }: Walked,
   files: readonly ManifestFile[],
   options: ExamineOptions,
-): Promise<void> {
+): Promise<ReadBytes> {
   const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
   // Memory that is new each time takes longer than the digest itself.
   const buffers = Array.from({ length: READS }, () => Buffer.allocUnsafe(CHUNK_BYTES));
-  await forEachConcurrently(found.keys(), READS, async (index) => {
+  const digests = new Map<string, string>();
+  const problems: { path: string; problem: string }[] = [];
+  await forEachConcurrently(paths.entries(), READS, async ([index, path]) => {
     options.signal.throwIfAborted();
-    const entry = found[index];
-    if (entry?.facts === undefined || sizes.get(entry.path) !== entry.facts.sizeBytes) return;
-    const { path, facts } = entry;
+    const sizeBytes = sizes.get(path);
+    if (sizeBytes === undefined || kindAt({ kinds }, index) !== 'file' || sizesBytes[index] !== sizeBytes)
+      return;
     const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
-      const sha256 = await sha256Of(join(tree, path), facts.sizeBytes, buffer, options);
-      found[index] = { ...entry, sha256 };
+      digests.set(path, await sha256Of(join(tree, path), sizeBytes, buffer, options));
     } catch (error) {
       options.signal.throwIfAborted();
-      found[index] = { kind: 'unreadable', path, problem: problemOf(error) };
+      problems.push({ path, problem: problemOf(error) });
     }
     buffers.push(buffer);
   });
+  return { digests, problems };
 }
 
 /**

@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
-import { kindOf } from '../../file-work/trees.ts';
+import { type EntryKind, kindOf } from '../../file-work/trees.ts';
 import type { MirrorStore } from '../disk.ts';
 import { findCopies } from '../history/history.ts';
 import { stageCopies } from '../history/restore.ts';
@@ -16,7 +16,6 @@ import { checkTargetList, type ListCheck } from '../documents.ts';
 import { discardStage, unfinishedPublishes } from '../publish/journal.ts';
 import {
   type Difference,
-  type EntryKind,
   examineTarget,
   examineWithManifest,
   foreignIn,

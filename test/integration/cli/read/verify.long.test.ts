@@ -19,9 +19,8 @@ import { dirname, join, relative } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { describeVerification, verificationData, verify } from '../../../../src/cli/read/verify.ts';
-import { readStampedManifest } from '../../../../src/mirror/store/inventory.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { type Difference, examinePublished, isGone } from '../../../../src/mirror/store/verify/examine.ts';
+import { type Difference, examineTarget, isGone } from '../../../../src/mirror/store/verify/examine.ts';
 import {
   damagedTargets,
   isClean,
@@ -78,11 +77,8 @@ async function backUp({ directory }: MirrorHarness): Promise<string> {
 }
 
 async function examined(directory: string, depth: 'facts' | 'bytes'): Promise<Found> {
-  const layout = layoutOf(directory);
-  const stamped = await readStampedManifest(layout, PLAN);
-  const files = stamped?.manifest?.files ?? [];
   const signal = new AbortController().signal;
-  const differences = await examinePublished(layout, PLAN, files, { depth, signal });
+  const { differences = [] } = (await examineTarget(layoutOf(directory), PLAN, { depth, signal })) ?? {};
   return isGone(differences) ? 'gone' : differences;
 }
 
@@ -185,10 +181,9 @@ describe('examining a published tree', () => {
 
   it('ends when it is aborted', async () => {
     const { mirror } = await mirrored();
-    const files = (await readStampedManifest(layoutOf(mirror.directory), PLAN))?.manifest?.files ?? [];
     const abort = new AbortController();
     const reason = new Error('enough');
-    const work = examinePublished(layoutOf(mirror.directory), PLAN, files, {
+    const work = examineTarget(layoutOf(mirror.directory), PLAN, {
       depth: 'bytes',
       signal: abort.signal,
       onBytes: () => abort.abort(reason),
