@@ -225,10 +225,7 @@ function refused(what: string, hint: string): MirrorError {
 }
 
 /** Whether a folder is the directory of a mirror: one that was begun, or one that was restored without its private folders. */
-async function holdsMirror(
-  layout: Pick<DirectoryLayout, 'internal' | 'mirror' | 'manifests' | 'targetList'>,
-  names: readonly string[],
-): Promise<boolean> {
+async function holdsMirror(layout: DirectoryLayout, names: readonly string[]): Promise<boolean> {
   const has = (path: string): boolean => names.includes(basename(path));
   const isFolder = async (path: string): Promise<boolean> =>
     has(path) && (await unlessMissing(lstat(path)))?.isDirectory() === true;

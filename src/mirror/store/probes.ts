@@ -103,35 +103,38 @@ const COARSEST_STEP_MS = 1000;
 
 const OTHER_HINT = 'Put the directory on another file system, or mount it with other options.';
 
-/** Why a file system does not suit the settings, and a hint; null if it does. Each follows "the file system of X ". */
-function refusalOf(
-  facts: FileSystemFacts,
+/** @param root the directory, for messages @throws MirrorError `directory.unusable` where its file system does not suit the settings */
+function refuseUnsuitable(
+  root: string,
+  { canExchange, hasSymbolicLinks, timeStepMs, keepsNames, foldsNames }: FileSystemFacts,
   { publish, nameTwins }: FileSystemWants,
-): readonly [what: string, hint: string] | null {
-  const { canExchange, hasSymbolicLinks, timeStepMs, keepsNames, foldsNames } = facts;
+): void {
+  const refuse = (what: string, hint: string): never => {
+    throw unusable(`the file system of ${root} ${what}`, hint);
+  };
+  const orLink = hasSymbolicLinks ? ', or to link, which has a link lead to whole trees' : '';
   if (publish === 'exchange' && !canExchange)
-    return [
+    refuse(
       'cannot swap directories, as publish: exchange needs',
-      `Set publish to auto, which renames file by file${hasSymbolicLinks ? ', or to link, which has a link lead to whole trees' : ''}.`,
-    ];
+      `Set publish to auto, which renames file by file${orLink}.`,
+    );
   if (publish === 'link' && !hasSymbolicLinks)
-    return ['has no symbolic links, which publish: link needs', 'Set publish to auto there.'];
+    refuse('has no symbolic links, which publish: link needs', 'Set publish to auto there.');
   if (timeStepMs === null || timeStepMs > COARSEST_STEP_MS)
-    return [
+    refuse(
       'does not keep the times of files to the second, so that every file would look changed',
       OTHER_HINT,
-    ];
+    );
   if (!keepsNames)
-    return [
+    refuse(
       'lists names in another case or Unicode form than they were given, so that every such file would look lost',
       OTHER_HINT,
-    ];
+    );
   if (foldsNames && nameTwins === 'accept')
-    return [
+    refuse(
       'takes names that differ in case or Unicode form for one, which archive.nameTwins: accept does not allow for',
       'Set archive.nameTwins to refuse.',
-    ];
-  return null;
+    );
 }
 
 /** The limits of a suitable file system, and their effects: each follows "the file system of X ". */
@@ -166,12 +169,12 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
   const { internal, mirror, manifests, history, trees } = layout;
   const folders = [internal, mirror, manifests, history, trees].map((folder) => join(root, basename(folder)));
   for (const folder of folders) {
-    const isMountPoint = points.includes(folder);
-    const found = isMountPoint ? null : await unlessMissing(lstat(folder));
+    if (points.includes(folder))
+      throw unusable(`${folder} is a mount point of its own`, ONE_FILE_SYSTEM_HINT);
+    const found = await unlessMissing(lstat(folder));
     // A subvolume of btrfs is another file system, and no mount point.
-    if (!isMountPoint && (found?.isDirectory() !== true || found.dev === device)) continue;
-    const what = isMountPoint ? 'mount point' : 'file system or subvolume';
-    throw unusable(`${folder} is a ${what} of its own`, ONE_FILE_SYSTEM_HINT);
+    if (found?.isDirectory() === true && found.dev !== device)
+      throw unusable(`${folder} is a file system or subvolume of its own`, ONE_FILE_SYSTEM_HINT);
   }
   return points
     .filter((point) => folders.some((folder) => point.startsWith(`${folder}/`)))
@@ -208,8 +211,7 @@ export async function examineFileSystem(
 ): Promise<FileSystemFacts & { readonly limits: readonly string[] }> {
   await refuseLowerLayer(layout);
   const facts = await probeFileSystem(layout, native);
-  const refusal = refusalOf(facts, wants);
-  if (refusal !== null) throw unusable(`the file system of ${layout.root} ${refusal[0]}`, refusal[1]);
+  refuseUnsuitable(layout.root, facts, wants);
   return { ...facts, limits: limitsOf(facts, wants) };
 }
 

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { lstatSync, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
-import { isMissing, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
@@ -221,7 +221,7 @@ function inheritanceOf(native: AclCalls, folder: string): Inheritance {
 
 /** The facts of a folder; null if it is missing. */
 function factsOf(path: string): Stats | null {
-  const found = unlessMissingNow(() => lstatSync(path));
+  const found = statsNow(path);
   return found?.isDirectory() === true ? found : null;
 }
 
