@@ -118,17 +118,15 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
   const present = (await unlessMissing(readdir(folder, { withFileTypes: true }))) ?? [];
   const path = relative(root, folder);
   const isTarget = path.split('/').length >= LEAST_DEPTH;
-  const names = new Set<string>();
+  const found = new Map<string, HistoryEntry>();
   for (const entry of present) {
     const name = entry.isFile() ? entry.name.replace(/\.json$/, '') : entry.name;
-    if (isTarget && parseHistoryName(name) !== null) names.add(name);
-    else if (entry.isDirectory()) await collect(root, join(folder, entry.name), entries);
-  }
-  for (const name of names) {
-    const dated = parseHistoryName(name);
+    const dated = isTarget ? parseHistoryName(name) : null;
     const tree = join(folder, name);
-    if (dated !== null) entries.push({ path, ...dated, name, tree, manifest: `${tree}.json` });
+    if (dated !== null) found.set(name, { path, ...dated, name, tree, manifest: `${tree}.json` });
+    else if (entry.isDirectory()) await collect(root, tree, entries);
   }
+  entries.push(...found.values());
 }
 
 /** The path of a tree of the history, below the directory. */
@@ -152,8 +150,9 @@ export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
  * Finds an intact copy of each of some files of a target: in its published tree, in its history, and then also
  * under any other path that its repository has or had. Every byte of each copy was read.
  * @param path the target's path below `mirror/`
- * @param first the tree to search first, and a function that receives the number of bytes just found
- * @returns the absolute places of the copies by the paths of the files, and the paths of files without one
+ * @param first the tree to search first
+ * @param onFound receives the number of bytes just found
+ * @returns the absolute places of the copies by the paths of the files; a file whose bytes are nowhere is left out
  * @throws the reason of `signal`; MirrorError `disk.*`
  */
 export async function findCopies(
@@ -161,50 +160,43 @@ export async function findCopies(
   path: string,
   files: readonly ManifestFile[],
   signal: AbortSignal,
-  first: { readonly tree: string; readonly onFound: (bytes: number) => void } | null = null,
-): Promise<{ readonly sources: ReadonlyMap<string, string>; readonly lost: readonly string[] }> {
+  first: string | null = null,
+  onFound: (bytes: number) => void = () => {},
+): Promise<ReadonlyMap<string, string>> {
+  const missing = Map.groupBy(files, ({ sha256 }) => sha256);
   const copies = new Map<string, string>();
-  const missing = new Set(files.map(({ sha256 }) => sha256));
   const targets = new Set<string>();
   /** Takes the missing contents that a tree has. */
   const search = async ({ tree, manifest: file }: FilesOfState, isOwn: boolean): Promise<void> => {
     if (missing.size === 0) return;
     const manifest = await readManifest(file);
     if (manifest === null) return;
-    if (isOwn) targets.add(keyOf(manifest));
-    if (!targets.has(keyOf(manifest))) return;
+    const key = targetKey(targetOf(manifest));
+    if (isOwn) targets.add(key);
+    if (!targets.has(key)) return;
     for (const { path: name, sha256, sizeBytes } of manifest.files) {
       signal.throwIfAborted();
+      const same = missing.get(sha256);
       const copy = join(tree, name);
-      if (!missing.has(sha256) || (await digestOf(copy, sizeBytes)) !== sha256) continue;
-      copies.set(sha256, copy);
+      if (same === undefined || (await digestOf(copy, sizeBytes)) !== sha256) continue;
+      for (const each of same) copies.set(each.path, copy);
       missing.delete(sha256);
-      first?.onFound(sizeBytes);
+      onFound(sizeBytes * same.length);
     }
   };
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
   const own = [publishedAt(layout, path), ...kept];
-  for (const each of [...own.filter(({ tree }) => tree === first?.tree), ...own]) await search(each, true);
-  const others = missing.size === 0 ? [] : await manifestPaths(layout);
-  const further = missing.size === 0 ? [] : await readHistory(layout);
-  for (const each of [...others.map((other) => publishedAt(layout, other)), ...further])
-    await search(each, false);
-  const sources = new Map<string, string>();
-  for (const file of files) {
-    const copy = copies.get(file.sha256);
-    if (copy !== undefined) sources.set(file.path, copy);
-  }
-  return { sources, lost: files.map((file) => file.path).filter((each) => !sources.has(each)) };
+  for (const each of [...own.filter(({ tree }) => tree === first), ...own]) await search(each, true);
+  if (missing.size === 0) return copies;
+  const others = (await manifestPaths(layout)).map((other) => publishedAt(layout, other));
+  for (const each of [...others, ...(await readHistory(layout))]) await search(each, false);
+  return copies;
 }
 
 type FilesOfState = Pick<HistoryEntry, 'tree' | 'manifest'>;
 
 function publishedAt(layout: DirectoryLayout, path: string): FilesOfState {
   return { tree: publishedTree(layout, path), manifest: manifestPath(layout, path) };
-}
-
-function keyOf(manifest: Manifest): string {
-  return targetKey(targetOf(manifest));
 }
 
 /** How many bytes of a file are read at a time. */

@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { chmod, constants, copyFile, mkdir, open, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { chmod, constants, copyFile, mkdir, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import { syncDirectory } from '../../../lib/disk/durable.ts';
@@ -63,24 +63,18 @@ export async function findFiles(
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<FoundFiles> {
-  let leftBytes = sizeOf(files);
-  const onFound = (bytes: number): void => {
-    leftBytes -= bytes;
-    onBytes(bytes);
-  };
-  const { sources, lost } = await findCopies(layout, target, files, signal, { tree, onFound });
+  const sources = await findCopies(layout, target, files, signal, tree, onBytes);
+  const lost = files.filter((file) => !sources.has(file.path));
   if (lost.length > 0) throw lostBytes(place, lost);
-  // Files with the same bytes were read once.
-  onBytes(leftBytes);
   return { place, files, sources };
 }
 
 /** The error for files whose bytes were found nowhere. */
-function lostBytes(place: string, [first, ...others]: readonly string[]): MirrorError {
-  const count = counted(others.length + 1, 'file');
+function lostBytes(place: string, lost: readonly ManifestFile[]): MirrorError {
+  const count = counted(lost.length, 'file');
   return new MirrorError(
     'history.damaged',
-    `${place} is not what its manifest says: the bytes of ${count} are nowhere on this disk, the first is ${JSON.stringify(first)}.`,
+    `${place} is not what its manifest says: the bytes of ${count} are nowhere on this disk, the first is ${JSON.stringify(lost[0]?.path)}.`,
     { hint: 'Someone or the disk changed it. Its other files can be copied by hand.' },
   );
 }
@@ -134,12 +128,7 @@ async function copyFiles(
     onBytes(file.sizeBytes);
     await utimes(copy, mtime, mtime);
   }
-  const folder = await open(to, 'r');
-  try {
-    await bindNativeCalls().syncFileSystem(folder.fd);
-  } finally {
-    await folder.close();
-  }
+  await withOpen(to, constants.O_RDONLY, (folder) => bindNativeCalls().syncFileSystem(folder.fd));
 }
 
 /**
@@ -155,12 +144,12 @@ async function copyChecked(
   place: string,
 ): Promise<void> {
   await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
-  if ((await digestOf(to, sizeBytes)) !== sha256) throw changedSinceStaged(place, path);
+  if ((await digestOf(to, sizeBytes)) !== sha256) throw changedSinceFound(place, path);
   await chmod(to, mode);
 }
 
-/** The error for a file that changed since it was checked. */
-function changedSinceStaged(place: string, file: string): MirrorError {
+/** The error for a file that changed since its bytes were found. */
+function changedSinceFound(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
     hint: 'What was copied so far is of no use; try again.',
@@ -189,7 +178,7 @@ export async function writeFound(
         }
       }),
     );
-    if (hash.digest('hex') !== sha256) throw changedSinceStaged(place, path);
+    if (hash.digest('hex') !== sha256) throw changedSinceFound(place, path);
   }
 }
 
@@ -263,7 +252,7 @@ export async function restoreToMirror(
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
     const files = await stageCopies(store, stage, place, manifest.files, copied);
     const changed = await linkFiles(stage, tree, linked, store.onProgress);
-    if (changed !== null) throw changedSinceStaged(place, changed);
+    if (changed !== null) throw changedSinceFound(place, changed);
     for (const { path } of linked) stage.staged.add(path);
     const { approval: _, ...state } = manifest;
     const restored = { ...state, files, restoredAtMs: nowMs, publishedAtMs: nowMs };

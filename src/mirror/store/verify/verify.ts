@@ -235,8 +235,8 @@ export async function repairFromDisk(
   if (differences.length === 0) return true;
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
-  const { sources: copied, lost } = await findCopies(store.layout, path, suspects, signal);
-  if (lost.length > 0) return false;
+  const copied = await findCopies(store.layout, path, suspects, signal);
+  if (copied.size < suspects.length) return false;
   const stage = await openStage(store, path);
   try {
     const files = await stageCopies(store, stage, `mirror/${path}`, manifest.files, copied);
