@@ -75,15 +75,12 @@ function leaseFile({ leases }: DirectoryLayout, id: string): string {
   return join(leases, `${id}${ENDING}`);
 }
 
-/** A plain file in the folder of the leases. */
-interface LeaseFile {
-  readonly name: string;
-  /** Its lease. An unreadable or malformed file may be a lease, until it is older than a lease can be. */
-  readonly lease: Lease;
-}
-
-async function leaseFiles({ leases }: DirectoryLayout): Promise<LeaseFile[]> {
-  const files: LeaseFile[] = [];
+/**
+ * The leases by the names of their files. An unreadable or malformed file may be a lease, until it is older than a lease can be;
+ * anything but a plain file is none.
+ */
+async function readLeases({ leases }: DirectoryLayout): Promise<ReadonlyMap<string, Lease>> {
+  const found = new Map<string, Lease>();
   for (const name of (await unlessMissing(readdir(leases))) ?? []) {
     const file = join(leases, name);
     const lease = await readOwnDocument(file, MAX_LEASE_BYTES, leaseSchema).catch(() => null);
@@ -94,17 +91,17 @@ async function leaseFiles({ leases }: DirectoryLayout): Promise<LeaseFile[]> {
     const { mtimeMs: takenAtMs } = stats;
     const holder = 'a file that cannot be understood';
     const unknown = { id, holder, takenAtMs, untilMs: takenAtMs + LONGEST_LEASE_MS };
-    files.push({ name, lease: lease?.id === id ? lease : unknown });
+    found.set(name, lease?.id === id ? lease : unknown);
   }
-  return files;
+  return found;
 }
 
 /** The leases that publishing waits for. @param nowMs milliseconds since the epoch @throws MirrorError `disk.*` */
 export async function leasesInForce(layout: DirectoryLayout, nowMs: number): Promise<readonly Lease[]> {
-  const files = await onDisk('reading the leases', () => leaseFiles(layout));
-  return files
-    .filter(({ name, lease }) => name.endsWith(ENDING) && holdsAt(lease, nowMs))
-    .map(({ lease }) => lease);
+  const leases = await onDisk('reading the leases', () => readLeases(layout));
+  return [...leases].flatMap(([name, lease]) =>
+    name.endsWith(ENDING) && holdsAt(lease, nowMs) ? [lease] : [],
+  );
 }
 
 /**
@@ -113,7 +110,7 @@ export async function leasesInForce(layout: DirectoryLayout, nowMs: number): Pro
  * @param nowMs milliseconds since the epoch
  */
 export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promise<void> {
-  for (const { name, lease } of await leaseFiles(layout))
+  for (const [name, lease] of await readLeases(layout))
     if (lease.untilMs <= nowMs) await unlessMissing(unlink(join(layout.leases, name)));
 }
 
@@ -202,34 +199,20 @@ function openGate({ gate }: DirectoryLayout): number {
   }
 }
 
-/** How long the removal of a stage waits for the lock, in milliseconds. */
-const REMOVAL_PATIENCE_MS = 500;
-
-/** Removes links to published files if possible now; otherwise recovery does it before the next pass. */
-export async function removeIfFree(gate: PublishGate, remove: () => Promise<void>): Promise<void> {
-  await gate.pass(remove, AbortSignal.timeout(REMOVAL_PATIENCE_MS)).catch(() => {});
-}
-
 /** How long a lease waits for a running publish before it is refused, in milliseconds. */
 const ACQUIRE_PATIENCE_MS = 120_000;
 
-export interface LeaseRequest {
-  /** The name of its holder, for people. */
-  readonly holder: string;
-  /** Milliseconds. */
-  readonly durationMs: number;
-  readonly signal: AbortSignal;
-}
-
 /**
  * Takes a lease. Once it is taken, no publish is running, and none begins before it ends.
+ * @param holder its name, for people
+ * @param durationMs milliseconds
  * @param now milliseconds since the epoch
  * @throws MirrorError `directory.unusable`, `lease.not_granted` if a publish does not end, `disk.*`
  */
 export async function acquireLease(
   layout: DirectoryLayout,
   native: NativeCalls,
-  { holder, durationMs, signal }: LeaseRequest,
+  { holder, durationMs, signal }: { holder: string; durationMs: number; signal: AbortSignal },
   now: () => number,
 ): Promise<Lease> {
   const fd = await openForLease(layout);

@@ -20,7 +20,6 @@ import {
   treeAt,
 } from '../published-tree.ts';
 import { onDiskOfAll, otherInstances } from '../shards.ts';
-import { removeIfFree } from '../leases.ts';
 import { guardedMoves, type Move, type Rename, STAGED } from './moves.ts';
 
 const JOURNAL_FILE = 'journal.json';
@@ -198,16 +197,21 @@ export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly stri
 
 async function recoverOn(disk: Disk, signal?: AbortSignal): Promise<readonly Recovered[]> {
   const mark = disk.flush.mark();
-  const left = await stagesLeft(disk);
-  for (const { folder } of left) await refuseIntent(folder);
+  const left = (await stagesIn(disk.layout)).filter((folder) => !disk.inUse.has(basename(folder)));
+  const journals: (Journal | null)[] = [];
+  for (const folder of left) journals.push(await readJournal(folder));
+  for (const folder of left) refuseIntent(folder);
   // They share the flushes.
-  return Promise.all(left.map((stage) => recoverStage(disk, stage, mark, signal)));
+  return Promise.all(
+    left.map((folder, at) => recoverStage(disk, folder, journals[at] ?? null, mark, signal)),
+  );
 }
 
 /** A stage that cannot be completed now stays for the next time, and stops nothing else. */
 async function recoverStage(
   disk: Disk,
-  { folder, journal }: StageLeft,
+  folder: string,
+  journal: Journal | null,
   mark: FlushMark,
   signal: AbortSignal | undefined,
 ): Promise<Recovered> {
@@ -224,26 +228,13 @@ async function recoverStage(
 }
 
 /** Refuses the unfinished work of version 0.1.0, which has another format. @throws MirrorError `directory.unusable` */
-async function refuseIntent(stage: string): Promise<void> {
+function refuseIntent(stage: string): void {
   if (statsNow(join(stage, 'intent.json')) === null) return;
   throw new MirrorError(
     'directory.unusable',
     `The stage ${basename(stage)} holds a change that an earlier version of this program began and did not end.`,
     { hint: 'Run `sync` once with the version of commit 94fbe25, which ends it; then start this version.' },
   );
-}
-
-/** A leftover stage. */
-interface StageLeft {
-  readonly folder: string;
-  readonly journal: Journal | null;
-}
-
-async function stagesLeft({ layout, inUse }: Disk): Promise<StageLeft[]> {
-  const left: StageLeft[] = [];
-  for (const folder of await stagesIn(layout))
-    if (!inUse.has(basename(folder))) left.push({ folder, journal: await readJournal(folder) });
-  return left;
 }
 
 /** Publishes of all instances that are going on, or were interrupted. */
@@ -256,20 +247,24 @@ interface UnfinishedPublishes {
 
 /** Finds the unfinished publishes in a directory. @throws MirrorError `disk.*` */
 export async function unfinishedPublishes(layout: DirectoryLayout): Promise<UnfinishedPublishes> {
-  const instances = [layout, ...(await otherInstances(layout))];
-  const stages = await Promise.allSettled(instances.map(stagesIn));
-  const journals = await Promise.allSettled(valuesOf(stages).flat().map(readJournal));
-  const targets = new Set(valuesOf(journals).flatMap((journal) => journal?.targets ?? []));
-  return { targets, isComplete: [...stages, ...journals].every(({ status }) => status === 'fulfilled') };
+  const targets = new Set<string>();
+  let isComplete = true;
+  const hide = (): null => {
+    isComplete = false;
+    return null;
+  };
+  for (const instance of [layout, ...(await otherInstances(layout))])
+    for (const stage of (await stagesIn(instance).catch(hide)) ?? [])
+      for (const target of (await readJournal(stage).catch(hide))?.targets ?? []) targets.add(target);
+  return { targets, isComplete };
 }
 
 async function stagesIn({ staging }: DirectoryLayout): Promise<string[]> {
   return ((await unlessMissing(readdir(staging))) ?? []).map((name) => join(staging, name));
 }
 
-function valuesOf<T>(results: readonly PromiseSettledResult<T>[]): T[] {
-  return results.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
-}
+/** How long the removal of a stage waits for the lock on publishing, in milliseconds. */
+const REMOVAL_PATIENCE_MS = 500;
 
 /** Removes a stage, unless its publishing has begun: then recovery completes it. Links wait for the end of a lease. */
 export async function discardStage(
@@ -281,7 +276,9 @@ export async function discardStage(
       if ((await unlessMissing(lstat(folder))) === null) return;
       if ((await unlessMissing(lstat(join(folder, JOURNAL_FILE)))) !== null) return;
       const remove = (): Promise<void> => removeUnpublished(layout, folder);
-      await (hasLinks ? removeIfFree(gate, remove) : remove());
+      if (!hasLinks) return remove();
+      // If that is not possible now, recovery does it before the next pass.
+      await gate.pass(remove, AbortSignal.timeout(REMOVAL_PATIENCE_MS)).catch(() => {});
     });
   } finally {
     inUse.delete(basename(folder));

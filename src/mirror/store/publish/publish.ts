@@ -193,10 +193,11 @@ export function moveTree(
     const isTaken = from !== to && statsNow(treePath(layout, to)) !== null;
     const retired = isTaken ? await retirement(disk, stage, to) : [];
     const { name } = treeAt(layout, from);
-    if (name === null || from === to) return [...retired, ...moveRenames(from, to, false)];
-    await symlink(linkText(to, name), join(stage.folder, STAGED.link));
-    disk.linked.set(name, to);
-    return [...retired, ...moveRenames(from, to, true)];
+    if (name !== null && from !== to) {
+      await symlink(linkText(to, name), join(stage.folder, STAGED.link));
+      disk.linked.set(name, to);
+    }
+    return [...retired, ...moveRenames(from, to, name !== null)];
   };
   return inStage(disk, [...new Set([from, to])], prepare, signal);
 }

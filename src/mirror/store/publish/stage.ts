@@ -56,7 +56,7 @@ export interface Stage {
  * @throws MirrorError `directory.*`, `disk.*`
  */
 export async function openStage(disk: Disk, target: string): Promise<Stage> {
-  const { layout, native } = disk;
+  const { layout, native, timeStepMs } = disk;
   await disk.lock.check();
   return onDisk('making a stage', async () => {
     const name = randomUUID();
@@ -67,13 +67,7 @@ export async function openStage(disk: Disk, target: string): Promise<Stage> {
     const flushMark = disk.flush.mark();
     // Before it is there: a recovery may look at any time.
     disk.inUse.add(name);
-    const stage = stageIn(folder, {
-      target,
-      published,
-      manifestInode,
-      flushMark,
-      timeStepMs: disk.timeStepMs,
-    });
+    const stage = stageIn(folder, { target, published, manifestInode, flushMark, timeStepMs });
     await makeFolderFor(native, folder, manifest);
     await makeFolderFor(native, stage.tree, treePath(layout, target), published);
     return stage;
@@ -86,14 +80,7 @@ export function stageIn(
   facts: Pick<Stage, 'target' | 'published' | 'manifestInode' | 'flushMark' | 'timeStepMs'>,
 ): Stage {
   const tree = join(folder, STAGED.tree);
-  return {
-    ...facts,
-    folder,
-    tree,
-    staged: new Set(),
-    hasLinks: false,
-    isWhole: false,
-  };
+  return { ...facts, folder, tree, staged: new Set(), hasLinks: false, isWhole: false };
 }
 
 /**
@@ -103,16 +90,14 @@ export function stageIn(
 export async function makeParents({ tree }: Stage, path: string): Promise<void> {
   await onDisk(`making room for ${path}`, async () => {
     // The outermost first.
-    for (const folder of [...foldersWith([path])].reverse()) makeFolderNow(join(tree, folder));
+    for (const folder of [...foldersWith([path])].reverse()) {
+      try {
+        mkdirSync(join(tree, folder));
+      } catch (error) {
+        if (systemCode(error) !== 'EEXIST') throw error;
+      }
+    }
   });
-}
-
-function makeFolderNow(folder: string): void {
-  try {
-    mkdirSync(folder);
-  } catch (error) {
-    if (systemCode(error) !== 'EEXIST') throw error;
-  }
 }
 
 /** Removes the file that was made at a path of the new tree, if there is one. */

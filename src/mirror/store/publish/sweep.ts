@@ -155,8 +155,7 @@ export async function statesToPrune(
     (entry) => entry.path === (path ?? entry.path),
   );
   const isOver = new Set(over);
-  let latestMs = Number.NEGATIVE_INFINITY;
-  for (const { atMs } of over) latestMs = Math.max(latestMs, atMs);
+  const latestMs = over.reduce((latest, { atMs }) => Math.max(latest, atMs), Number.NEGATIVE_INFINITY);
   const neededSinceMs = new Map<string, number>();
   for (const entry of entries) {
     const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
