@@ -137,13 +137,13 @@ function unwrap(tree: string, folder: string, aside: string): void {
 
 /** The findings of a walk. */
 export interface Walked extends FileFacts {
-  /** Why the folder itself could not be read; null if it could. */
-  readonly root: { readonly kind: 'gone' } | { readonly kind: 'unreadable'; readonly problem: string } | null;
+  /** Whether there is no folder. */
+  readonly isGone: boolean;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
   /** Indexes into {@link WALKED_KINDS}. */
   readonly kinds: ArrayLike<number>;
-  /** Paths that could not be read, with the system's reason. */
+  /** Paths that could not be read, with the system's reason; `.` is the folder itself. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }
 
@@ -157,7 +157,6 @@ export type EntryKind = (typeof WALKED_KINDS)[number];
  * unreadable path is among the problems and stops nothing.
  */
 export function walk(tree: string): Walked {
-  const root = rootOf(tree);
   const paths: string[] = [];
   const kinds: number[] = [];
   const facts = { sizesBytes: [] as number[], modes: [] as number[], mtimesMs: [] as number[] };
@@ -170,7 +169,10 @@ export function walk(tree: string): Walked {
       return undefined;
     }
   };
-  const folders = root === null ? [''] : [];
+  const top = attempt('.', () => lstatSync(tree, { throwIfNoEntry: false }));
+  const isFolder = top?.isDirectory() === true;
+  const isGone = !isFolder && problems.length === 0;
+  const folders = isFolder ? [''] : [];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const prefix = folder === '' ? '' : `${folder}/`;
     for (const name of attempt(folder === '' ? '.' : folder, () => readdirSync(`${tree}/${prefix}`)) ?? []) {
@@ -185,7 +187,7 @@ export function walk(tree: string): Walked {
       if (stats.isDirectory()) folders.push(path);
     }
   }
-  return { root, paths, kinds, ...facts, problems };
+  return { isGone, paths, kinds, ...facts, problems };
 }
 
 /**
@@ -210,17 +212,6 @@ export function identify(tree: string): string {
     }
   }
   return digest.digest('hex');
-}
-
-function rootOf(tree: string): Walked['root'] {
-  try {
-    const stats = lstatSync(tree, { throwIfNoEntry: false });
-    return stats?.isDirectory() === true ? null : { kind: 'gone' };
-  } catch (error) {
-    return systemCode(error) === 'ENOTDIR'
-      ? { kind: 'gone' }
-      : { kind: 'unreadable', problem: problemOf(error) };
-  }
 }
 
 /** A failed call in the system's words, e.g. `EIO: i/o error, read`, without the path, which may hold anything. */

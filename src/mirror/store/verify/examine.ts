@@ -43,7 +43,7 @@ interface ReadBytes {
  */
 export function differencesOf(
   files: readonly ManifestFile[],
-  walked: Omit<Walked, 'root'>,
+  walked: Omit<Walked, 'isGone'>,
   read: ReadBytes = { digests: new Map(), problems: [] },
 ): readonly Difference[] {
   const { paths } = walked;
@@ -79,7 +79,7 @@ function isWithin(path: string, folders: ReadonlySet<string>): boolean {
 
 function modificationsOf(
   file: ManifestFile,
-  walked: Omit<Walked, 'root'>,
+  walked: Omit<Walked, 'isGone'>,
   index: number,
   sha256 = file.sha256,
 ): Modification[] {
@@ -172,8 +172,9 @@ async function compareWalked(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  if (walked === null || walked.root?.kind === 'gone') return GONE;
-  if (walked.root !== null) return [{ path: '.', kind: 'unreadable', problem: walked.root.problem }];
+  if (walked === null || walked.isGone) return GONE;
+  const ofTree = walked.problems.find(({ path }) => path === '.');
+  if (ofTree !== undefined) return [{ ...ofTree, kind: 'unreadable' }];
   const read = options.depth === 'bytes' ? await readBytes(tree, walked, files, options) : undefined;
   options.signal.throwIfAborted();
   return differencesOf(files, walked, read);
