@@ -1,3 +1,4 @@
+import { marked } from '../store/history/history.ts';
 import { publishedManifest } from '../store/inventory.ts';
 import { moveTree, retireTree } from '../store/publish/publish.ts';
 import {
@@ -109,7 +110,7 @@ async function retire(pass: RunningPass, action: RetireAction): Promise<EndedRes
     const approval = approvalOf(approvals, target, { subject, digest: null });
     if (approval !== null && subject === 'target')
       context.emit({ name: 'deletion.approved', target: path, subject });
-    await retireTree(context.store, path, signal, approval && { manifest, approval });
+    await retireTree(context.store, path, signal, marked(manifest, approval));
     context.emit({ name: 'target.retired', target: path, reason });
     return resultOf(action, { kind: 'retired' });
   } catch (error) {

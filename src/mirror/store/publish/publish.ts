@@ -5,15 +5,8 @@ import { setTimeApart } from '../../../lib/disk/durable.ts';
 import { statsNow } from '../../../lib/disk/read.ts';
 import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
-import type { Approval } from '../../plan/guard.ts';
 import type { Disk } from '../disk.ts';
-import {
-  freeHistoryPath,
-  marked,
-  type ReplacedState,
-  stageHistory,
-  stageKeptManifest,
-} from '../history/history.ts';
+import { freeHistoryPath, type ReplacedState, stageHistory, stageKeptManifest } from '../history/history.ts';
 import { manifestPath, treePath } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
 import { type Manifest, type TreeChanges, treeChanges } from '../manifest.ts';
@@ -151,15 +144,14 @@ async function stageManifest({ layout }: Disk, stage: Stage, manifest: Manifest)
 
 /**
  * Moves a tree and its manifest, if it has one, from the mirror to the dated history.
- * @param approved its manifest, and the operator's approval; null if it needed none
+ * @param manifest as {@link marked} makes it for the history; null to keep the mirror's
  */
 export function retireTree(
   disk: Disk,
   path: string,
   signal?: AbortSignal,
-  approved: { readonly manifest: Manifest; readonly approval: Approval } | null = null,
+  manifest: Manifest | null = null,
 ): Promise<void> {
-  const manifest = approved && marked(approved.manifest, approved.approval);
   return inStage(disk, [path], (stage) => retirement(disk, stage, path, manifest), signal);
 }
 
@@ -167,7 +159,7 @@ async function retirement(
   disk: Disk,
   stage: Stage,
   path: string,
-  manifest: Manifest | null = null,
+  manifest: Manifest | null,
 ): Promise<Rename[]> {
   const { layout, onProgress } = disk;
   const { name, tree } = treeAt(layout, path);
@@ -191,7 +183,7 @@ export function moveTree(
   const prepare = async (stage: Stage): Promise<Rename[]> => {
     await stageManifest(disk, stage, manifest);
     const isTaken = from !== to && statsNow(treePath(layout, to)) !== null;
-    const retired = isTaken ? await retirement(disk, stage, to) : [];
+    const retired = isTaken ? await retirement(disk, stage, to, null) : [];
     const { name } = treeAt(layout, from);
     if (name !== null && from !== to) {
       await symlink(linkText(to, name), join(stage.folder, STAGED.link));
