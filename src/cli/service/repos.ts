@@ -20,7 +20,7 @@ export async function runReposList(command: Command): Promise<Outcome> {
 
 /** `repos create`. This process does it if there is a password, because no secret goes through the control socket. */
 export async function runReposCreate(command: Command): Promise<Outcome> {
-  const wanted = await repositoryOf(command.opts<CreateFlags>(), readPassword);
+  const wanted = await repositoryOf(command.opts<CreateFlags>());
   const made = await ('password' in wanted
     ? taskRunner(command).run('repos/create', wanted)
     : runOnce(command, 'repos/create', wanted));
@@ -45,64 +45,49 @@ function describeRepositories({
   );
 }
 
-/** The flags of `repos create`. */
-interface CreateFlags {
-  readonly name?: string;
-  readonly url?: string;
-  readonly username?: string;
-  /** The path of a file that holds the password; `-` for standard input. */
-  readonly passwordFile?: string;
-}
+/** The flags of `repos create`; `passwordFile` is `-` for standard input. */
+type CreateFlags = Readonly<Partial<Record<'name' | 'url' | 'username' | 'passwordFile', string>>>;
 
-/** Far longer than any password, in bytes: a wrong path must not fill the memory. */
-const LIMIT_BYTES = 65_536;
-
-function invalid(message: string, hint: string): MirrorError {
-  return new MirrorError('usage.invalid', message, { hint });
-}
-
-/**
- * Decides about the request.
- * @param readPassword gives the content of the file of the password
- * @throws MirrorError `usage.invalid` for flags that do not go together
- */
-export async function repositoryOf(
-  { name, url, username, passwordFile }: CreateFlags,
-  readPassword: (path: string) => Promise<string>,
-): Promise<NewRepository> {
+/** Decides about the request. @throws MirrorError `usage.invalid` for flags that do not go together, or no password */
+export async function repositoryOf({
+  name,
+  url,
+  username,
+  passwordFile,
+}: CreateFlags): Promise<NewRepository> {
   if ((name === undefined) === (url === undefined)) {
-    throw invalid(
-      'repos create takes either --name or --url.',
-      'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.',
-    );
+    const hint = 'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.';
+    throw invalid('repos create takes either --name or --url.', hint);
   }
-  if ((username === undefined) !== (passwordFile === undefined)) {
+  if ((username === undefined) !== (passwordFile === undefined))
     throw invalid('--username and --password-file go together.', 'Git asks for both.');
-  }
   if (name !== undefined) {
     if (username === undefined) return { name };
     throw invalid('--username and --password-file go with --url.', 'A drag-and-drop repository has none.');
   }
   if (username === undefined || passwordFile === undefined) return { url: url ?? '' };
-  const password = (await readPassword(passwordFile)).replace(/\r?\n$/, '');
-  if (password === '') {
-    throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
-  }
-  return { url: url ?? '', username, password };
+  return { url: url ?? '', username, password: await readPassword(passwordFile) };
 }
 
-const PASSWORD_HINT = 'Give the path of a file that holds the password, or - for standard input.';
+/** Far longer than any password, in bytes: a wrong path must not fill the memory. */
+const LIMIT_BYTES = 65_536;
 
 /** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
   const stream = path === '-' ? process.stdin : createReadStream(path);
-  try {
-    return (await readBody(stream, LIMIT_BYTES)).toString();
-  } catch (error) {
-    const why =
-      error instanceof RequestError
-        ? 'is too long for a password'
-        : `cannot be read (${systemCode(error) ?? 'unknown error'})`;
-    throw invalid(`--password-file: ${why}.`, PASSWORD_HINT);
-  }
+  const body = await readBody(stream, LIMIT_BYTES).catch((error: unknown) => {
+    const isLong = error instanceof RequestError;
+    const why = isLong
+      ? 'is too long for a password'
+      : `cannot be read (${systemCode(error) ?? 'unknown error'})`;
+    const hint = 'Give the path of a file that holds the password, or - for standard input.';
+    throw invalid(`--password-file: ${why}.`, hint);
+  });
+  const password = body.toString().replace(/\r?\n$/, '');
+  if (password !== '') return password;
+  throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
+}
+
+function invalid(message: string, hint: string): MirrorError {
+  return new MirrorError('usage.invalid', message, { hint });
 }

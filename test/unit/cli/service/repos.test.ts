@@ -1,29 +1,39 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
 import { repositoryOf } from '../../../../src/cli/service/repos.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
+
+async function passwordIn(text: string): Promise<string> {
+  const file = join(await temporaryFolder(), 'password');
+  await writeFile(file, text);
+  return file;
+}
 
 describe('repos create', () => {
-  const read = (): Promise<string> => Promise.resolve('secret\r\n');
-
   it('sends the values of the flags', async () => {
-    expect(await repositoryOf({ name: 'A' }, read)).toEqual({ name: 'A' });
-    expect(await repositoryOf({ url: 'u' }, read)).toEqual({ url: 'u' });
-    expect(await repositoryOf({ url: 'u', username: 'n', passwordFile: 'f' }, read)).toEqual({
-      url: 'u',
-      username: 'n',
-      password: 'secret',
-    });
+    const passwordFile = await passwordIn('secret\r\n');
+    expect(await repositoryOf({ name: 'A' })).toEqual({ name: 'A' });
+    expect(await repositoryOf({ url: 'u' })).toEqual({ url: 'u' });
+    const password = 'secret';
+    const sent = await repositoryOf({ url: 'u', username: 'n', passwordFile });
+    expect(sent).toEqual({ url: 'u', username: 'n', password });
   });
 
-  it.each<[Parameters<typeof repositoryOf>[0], string]>([
-    [{}, 'p'],
-    [{ name: 'A', url: 'u' }, 'p'],
-    [{ url: 'u', username: 'n' }, 'p'],
-    [{ url: 'u', passwordFile: 'f' }, 'p'],
-    [{ name: 'A', username: 'n', passwordFile: 'f' }, 'p'],
-    [{ url: 'u', username: 'n', passwordFile: 'f' }, ''],
-  ])('refuses %j with the password %j', async (flags, password) => {
-    const refused = repositoryOf(flags, () => Promise.resolve(`${password}\n`));
+  it.each<[Parameters<typeof repositoryOf>[0]]>([
+    [{}],
+    [{ name: 'A', url: 'u' }],
+    [{ url: 'u', username: 'n' }],
+    [{ url: 'u', passwordFile: 'f' }],
+    [{ name: 'A', username: 'n', passwordFile: 'f' }],
+  ])('refuses %j', async (flags) => {
+    await expect(repositoryOf(flags)).rejects.toMatchObject({ code: 'usage.invalid' });
+  });
+
+  it.each(['\n', 'x'.repeat(70_000)])('refuses a file without a password', async (text) => {
+    const refused = repositoryOf({ url: 'u', username: 'n', passwordFile: await passwordIn(text) });
     await expect(refused).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 });
