@@ -80,7 +80,9 @@ export async function askDaemon<Name extends TaskName>(
       if (backUntilMs === null)
         throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
     } catch (error) {
-      if (signal.aborted) throw interrupted(kind !== 'read', error);
+      const rest = kind === 'read' ? '' : ' The daemon goes on with the work.';
+      const message = `Interrupted: this command waits no more.${rest}`;
+      if (signal.aborted) throw new MirrorError('pass.abandoned', message, { cause: error });
       if (error instanceof MirrorError) throw error;
       backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
@@ -138,11 +140,6 @@ function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
   return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
     hint: 'The daemon may hang, or be of another version than the command: restart it.',
   });
-}
-
-function interrupted(goesOn: boolean, cause: unknown): MirrorError {
-  const rest = goesOn ? ' The daemon goes on with the work.' : '';
-  return new MirrorError('pass.abandoned', `Interrupted: this command waits no more.${rest}`, { cause });
 }
 
 /** Uses the socket of a directory. @returns null if no process listens @throws MirrorError `daemon.absent` if this user has no access */

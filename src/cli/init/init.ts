@@ -188,11 +188,7 @@ export function permitting(directory: string): readonly string[] {
 }
 
 /** A file to write. */
-interface NewFile {
-  readonly path: string;
-  readonly text: string;
-  readonly isSecret: boolean;
-}
+type NewFile = ReturnType<typeof filesOf>[number];
 
 /** The folder of the unit's secrets (systemd.exec(5), "Credentials"). */
 const CREDENTIALS = '/etc/credstore/workbook-mirror.';
@@ -206,9 +202,9 @@ export function filesOf(
   settings: SettingsFor<'service' | 'directory'>,
   configFile: string,
   isForUnit: boolean,
-): readonly NewFile[] {
+) {
   const shown = { ...settings };
-  const secrets = (['apiKey', 'apiToken'] as const).flatMap((key): NewFile[] => {
+  const secrets = (['apiKey', 'apiToken'] as const).flatMap((key) => {
     const secret = settings.service[key];
     const ofFile = `service.${key}File`;
     if (secret === undefined || (!isForUnit && settingValue(settings, ofFile) !== undefined)) return [];

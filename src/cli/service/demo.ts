@@ -118,7 +118,8 @@ async function mirrorAndEdit(
       const edit = await makeEdit();
       let passes = 0;
       do {
-        if (passes === MIRRORED_WITHIN_PASSES) throw notMirrored(edit);
+        if (passes === MIRRORED_WITHIN_PASSES)
+          throw new MirrorError('internal.defect', `The edit "${edit.summary}" came too late to the mirror.`);
         await nextPass(mirror, emit, signal);
         passes += 1;
       } while ((await compare()).differences.length > 0);
@@ -149,10 +150,6 @@ function describeEdit(edit: Edit, pulled: TargetPulled, readableAtMs: number): T
   const files = counted(pulled.added + pulled.changed + pulled.removed, 'file');
   const latency = roughDuration(readableAtMs - edit.committedAt.getTime());
   return say`${bold(edit.summary, standardOutput)} in ${edit.repository}, ${edit.branch}: pulled ${roughSize(pulled.downloadedBytes)}, ${files} published (${pulled.method}), readable on disk ${latency} after the commit`;
-}
-
-function notMirrored({ summary }: Edit): MirrorError {
-  return new MirrorError('internal.defect', `The edit "${summary}" did not reach the mirror in time.`);
 }
 
 function tellComparison({ targets, files, bytes, differences }: Comparison): ExitCode {

@@ -13,6 +13,7 @@ import { secretsOf } from '../../config/secret.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { requestOf } from '../../daemon/hooks/http-hooks.ts';
 import { createPoster, type PostRequest } from '../../daemon/hooks/post.ts';
+import { closing } from '../../lib/concurrency/shared-work.ts';
 import { ownUserText } from '../../lib/disk/place-facts.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { runCommand } from '../../lib/process/command.ts';
@@ -27,23 +28,6 @@ import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { judged, type Lines, type Outcome, textOf } from '../frame/output.ts';
 import { settingsOf } from './settings-flags.ts';
-
-/** The test of a hook. */
-interface HookTest {
-  readonly hook: string;
-  /** The request, or the command and its environment, line by line. */
-  readonly done: readonly string[];
-  /** The status of the answer, or the exit code; null if there was none. */
-  readonly status: number | null;
-  /** The beginning of the answer or of standard output. */
-  readonly output: string;
-  /** The end of standard error. */
-  readonly errorOutput: string;
-  /** In milliseconds. */
-  readonly durationMs: number;
-  /** Null if it succeeded. */
-  readonly failure: Pick<MirrorError, 'code' | 'message' | 'hint'> | null;
-}
 
 /** Maximum size of kept output. */
 const OUTPUT_BYTES = 64 * 1024;
@@ -67,14 +51,15 @@ export async function runHooksTest(command: Command): Promise<Outcome> {
     asked === undefined
       ? await testRequest(settings, hook)
       : await testCommand(settingsOf(command, ['directory']).settings, hook, asked);
-  const shown: HookTest = scrubbed({ hook, ...test, durationMs: performance.now() - startedAtMs }, secrets);
+  const shown = scrubbed({ hook, ...test, durationMs: performance.now() - startedAtMs }, secrets);
   return judged(shown.failure === null, shown, () => describeTest(shown));
 }
 
-/** The result of a test without the common fields. */
-type Result = Omit<HookTest, 'hook' | 'durationMs'>;
-
-async function testRequest(settings: SettingsFor<never>, hook: string): Promise<Result> {
+/**
+ * Sends a request. In the result of a test, `done` is the request, or the command and its environment, line by line; `status` that of the
+ * answer, or the exit code, null if there was none; `output` the beginning of the answer or of standard output.
+ */
+async function testRequest(settings: SettingsFor<never>, hook: string) {
   const request = hook === 'webhook' ? webhookRequest(settings) : heartbeatRequest(settings);
   if (request === null) throw notSet(`hooks.${hook}`);
   const { address, method, headers = {}, body } = request;
@@ -84,18 +69,17 @@ async function testRequest(settings: SettingsFor<never>, hook: string): Promise<
     ([name, value]) => `  ${name}: ${name === 'webhook-signature' ? 'v1,***' : value}`,
   );
   const done = [line, ...shown, ...(body === undefined ? [] : ['', ...body.split('\n')])];
-  const poster = createPoster();
   try {
-    const { status, text } = await untilStopped((signal) => poster.send(request, signal));
+    const { status, text } = await closing(createPoster(), (poster) =>
+      untilStopped((signal) => poster.send(request, signal)),
+    );
     const message = `The receiver did not take it (status ${status}).`;
     const hint = 'Check the address and the program behind it. Redirects are not followed.';
-    const failure =
-      status >= 200 && status < 300 ? null : { code: 'notification.failed' as const, message, hint };
+    const isTaken = status >= 200 && status < 300;
+    const failure = isTaken ? null : failureOf(new MirrorError('notification.failed', message, { hint }));
     return { done, status, output: text, errorOutput: '', failure };
   } catch (error) {
     return { done, status: null, output: '', errorOutput: '', failure: failureOf(error) };
-  } finally {
-    await poster.close();
   }
 }
 
@@ -114,7 +98,7 @@ function heartbeatRequest({ hooks }: SettingsFor<never>): PostRequest | null {
 }
 
 /** Runs a command as if the published tree of a target were published for the first time. */
-async function testCommand(settings: SettingsFor<'directory'>, hook: string, asked: string): Promise<Result> {
+async function testCommand(settings: SettingsFor<'directory'>, hook: string, asked: string) {
   const name = hook === 'after-publish' ? 'afterPublish' : 'beforePublish';
   const command = commandOf(settings, name);
   if (command === null) throw notSet(`hooks.${name}`);
@@ -148,7 +132,7 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
     const request = { ...command, cwd: folder, environment, input, onOutput };
     const { exitCode, said } = await untilStopped((signal) => runCommand({ ...request, signal }));
     const message = `It ended with exit code ${exitCode}.`;
-    const failure = exitCode === 0 ? null : { code: 'hook.failed' as const, message, hint: undefined };
+    const failure = exitCode === 0 ? null : failureOf(new MirrorError('hook.failed', message));
     return { done, status: exitCode, output: output.toString(), errorOutput: said, failure };
   } catch (error) {
     return { done, status: null, output: output.toString(), errorOutput: '', failure: failureOf(error) };
@@ -165,7 +149,7 @@ async function targetOf(layout: DirectoryLayout, asked: string) {
   throw unknownName('target.unknown', message, path, known, advice);
 }
 
-function failureOf(error: unknown): HookTest['failure'] {
+function failureOf(error: unknown): Pick<MirrorError, 'code' | 'message' | 'hint'> {
   const { code, message, hint } = toMirrorError(error);
   if (code === 'pass.abandoned' || code === 'internal.defect') throw error;
   return { code, message, hint };
@@ -178,7 +162,9 @@ function notSet(name: string): MirrorError {
 }
 
 /** Describes the test of a hook to a person. */
-function describeTest(test: HookTest): TerminalText {
+function describeTest(
+  test: Awaited<ReturnType<typeof testRequest>> & { readonly hook: string; readonly durationMs: number },
+): TerminalText {
   const { hook, done, status, output, errorOutput, durationMs, failure } = test;
   const isRequest = hook === 'webhook' || hook === 'heartbeat';
   const part = (title: string, text: string): Lines =>
