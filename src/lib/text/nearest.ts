@@ -1,37 +1,11 @@
 import leven from 'leven';
 
-/** The candidates with their distance from a name, ignoring case: the most similar first. */
-function ranked(name: string, candidates: Iterable<string>, distanceBetween = leven) {
-  // Long names say nothing more, and the comparison takes the product of both lengths.
-  const wanted = name.slice(0, 100).toLowerCase();
-  return [...candidates]
-    .map((candidate) => ({ candidate, distance: distanceBetween(wanted, candidate.toLowerCase()) }))
-    .sort((a, b) => a.distance - b.distance);
-}
-
-/**
- * The candidate that is most similar to a name, ignoring case; the first of several. Undefined without candidates.
- *
- * A name without a dot is also compared with the last part of a dotted candidate: `apiKey` is near `service.apiKey`.
- */
-export function nearest(name: string, candidates: Iterable<string>): string | undefined {
-  return ranked(name, candidates, distanceToDotted)[0]?.candidate;
-}
-
-function distanceToDotted(wanted: string, candidate: string): number {
-  const whole = leven(wanted, candidate);
-  if (wanted.includes('.') || !candidate.includes('.')) return whole;
-  // Half a step behind an equally similar whole candidate.
-  return Math.min(whole, leven(wanted, candidate.slice(candidate.lastIndexOf('.') + 1)) + 0.5);
-}
-
 /** If more than this share of the longer name differs, the names are unrelated. */
 const GREATEST_DIFFERENCE = 0.4;
 
-/** The candidate that may have been meant: it differs little from the name, contains it, or is contained in it. */
+/** The candidate that may have been meant: it differs little from the name, contains it, or is contained in it; ignores case. */
 export function likely(name: string, candidates: Iterable<string>): string | undefined {
-  const wanted = name.slice(0, 100).toLowerCase();
-  const found = ranked(name, candidates);
+  const { wanted, found } = ranked(name, candidates);
   const close = found.find(({ candidate, distance }) => {
     const length = Math.max(wanted.length, candidate.length);
     return distance <= Math.max(1, GREATEST_DIFFERENCE * length);
@@ -39,4 +13,19 @@ export function likely(name: string, candidates: Iterable<string>): string | und
   if (close !== undefined || wanted.length < 3) return close?.candidate;
   const holds = (candidate: string): boolean => candidate.includes(wanted) || wanted.includes(candidate);
   return found.find(({ candidate }) => holds(candidate.toLowerCase()))?.candidate;
+}
+
+/** The candidate that is {@link likely}, otherwise the most similar one; the first of several. Undefined without candidates. */
+export function nearest(name: string, candidates: readonly string[]): string | undefined {
+  return likely(name, candidates) ?? ranked(name, candidates).found[0]?.candidate;
+}
+
+/** The candidates with their distance from a name, ignoring case: the most similar first. */
+function ranked(name: string, candidates: Iterable<string>) {
+  // Long names say nothing more, and the comparison takes the product of both lengths.
+  const wanted = name.slice(0, 100).toLowerCase();
+  const found = [...candidates]
+    .map((candidate) => ({ candidate, distance: leven(wanted, candidate.toLowerCase()) }))
+    .sort((a, b) => a.distance - b.distance);
+  return { wanted, found };
 }
