@@ -7,12 +7,7 @@ import type { Need } from '../../config/kinds.ts';
 import type { SettingSources } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE, type LoadedSettings, loadSettings } from '../../config/load.ts';
 import { removedSettings } from '../../config/removed-settings.ts';
-import {
-  type Environment,
-  type Invocation,
-  programOf,
-  rememberInvocation,
-} from '../../lib/text/own-command.ts';
+import { type Invocation, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { MORE_SETTINGS } from '../help/help-screen.ts';
 import type { FlagSet } from './flag-sets.ts';
 
@@ -103,7 +98,7 @@ const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
 export function invocationOf(
   { configFile, settings: { directory }, sources }: Called,
   onLine: Readonly<Record<string, string | readonly string[]>>,
-  env: Environment,
+  env: NodeJS.ProcessEnv,
 ): Invocation {
   const config =
     configFile === undefined || configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];

@@ -4,41 +4,27 @@ import { EXIT_CODES } from '../errors/errors.ts';
 import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
 import { isStopHeard } from './signals.ts';
 
-/** The variables that control how text is shown, and where it goes. */
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /**
  * Whether text may be coloured or emphasised: a NO_COLOR that is not empty forbids it (https://no-color.org), else a
  * FORCE_COLOR that is not empty decides (`0` and `false` forbid it), else it takes a terminal that is not `TERM=dumb`.
  */
-export function mayColor(env: Environment, isTerminal: boolean): boolean {
-  if (isGiven(env['NO_COLOR'])) return false;
-  const forced = env['FORCE_COLOR'];
-  if (isGiven(forced)) return forced !== '0' && forced !== 'false';
+export function mayColor(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
+  const { NO_COLOR: forbidden = '', FORCE_COLOR: forced = '' } = env;
+  if (forbidden !== '') return false;
+  if (forced !== '') return forced !== '0' && forced !== 'false';
   return mayRedraw(env, isTerminal);
 }
 
 /** Whether a line can be overwritten: on a terminal that can erase one, which `TERM=dumb` cannot (terminfo(5)). */
-export function mayRedraw(env: Environment, isTerminal: boolean): boolean {
+export function mayRedraw(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
   return isTerminal && env['TERM'] !== 'dumb';
 }
 
-function isGiven(value: string | undefined): boolean {
-  return value !== undefined && value !== '';
-}
+/** The levels of the log, from the most to the least severe, with the priorities of syslog(3), as the journal knows them. */
+const PRIORITIES = { fatal: 2, error: 3, warn: 4, info: 6, debug: 7, trace: 7 } as const;
 
-/** A level of the log, from the most to the least severe. */
-export type LogLevel = 'fatal' | 'error' | 'warn' | 'info' | 'debug' | 'trace';
-
-/** The priorities of syslog(3), as the journal knows them. */
-const PRIORITIES: Readonly<Record<LogLevel, number>> = {
-  fatal: 2,
-  error: 3,
-  warn: 4,
-  info: 6,
-  debug: 7,
-  trace: 7,
-};
+/** A level of the log. */
+export type LogLevel = keyof typeof PRIORITIES;
 
 /** Puts the priority of a level in front of every line, as the journal expects it (sd-daemon(3)). */
 export function withPriority(lines: TerminalText, level: LogLevel): TerminalText {
@@ -49,9 +35,9 @@ export function withPriority(lines: TerminalText, level: LogLevel): TerminalText
  * Whether a file descriptor is the journal's own stream: systemd puts its device and inode into JOURNAL_STREAM
  * (systemd.exec(5)), which a process inherits even if its output goes elsewhere.
  */
-export function isJournal(env: Environment, descriptor: number): boolean {
-  const stream = env['JOURNAL_STREAM'];
-  if (stream === undefined || stream === '') return false;
+export function isJournal(env: NodeJS.ProcessEnv, descriptor: number): boolean {
+  const { JOURNAL_STREAM: stream } = env;
+  if (stream === undefined) return false;
   try {
     const { dev, ino } = fstatSync(descriptor, { bigint: true });
     return stream === `${dev}:${ino}`;

@@ -8,16 +8,13 @@ export interface Invocation {
   readonly passFlags: readonly string[];
 }
 
-/** The variables of an environment. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** The command that starts this program. */
-export function programOf(env: Environment): string {
+export function programOf(env: NodeJS.ProcessEnv): string {
   return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
 }
 
 /** Whether npm started this program by its name, as in a clone (npm-exec(1)). */
-function isRunByNpx(env: Environment): boolean {
+function isRunByNpx(env: NodeJS.ProcessEnv): boolean {
   return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
 }
 
