@@ -65,7 +65,7 @@ async function bundle(): Promise<readonly OutputChunk[]> {
     // One character beyond Latin-1 doubles the memory of a source in V8.
     charset: 'ascii',
     comments: false,
-    // Stacks of defects refer to lines of the sources: src/lib/errors/source-lines.ts.
+    // By these maps, beside the files, a reported stack leads to the lines of the sources.
     sourcemap: 'hidden',
     sourcemapExcludeSources: true,
     // As seen from `dist`, wherever the program is built: the same sources give the same bytes.

@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent } from '../../app/messages.ts';
 import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
-import { sourceLines } from '../../lib/errors/source-lines.ts';
 import { watchStops } from '../../lib/process/signals.ts';
 import {
   forgetOutput,
@@ -210,5 +209,5 @@ function stackOf({ stack = '', message }: Error): string[] {
   const at = stack.indexOf(message);
   const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
   if (end === -1) return [oneLine(stack)];
-  return [oneLine(stack.slice(0, end)), ...sourceLines(stack.slice(end + 1)).split('\n')];
+  return [oneLine(stack.slice(0, end)), ...stack.slice(end + 1).split('\n')];
 }
