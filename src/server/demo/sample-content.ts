@@ -42,8 +42,8 @@ function commit(
   changes: readonly FileChange[],
   from?: string,
 ): CommitPlan {
-  const start = from === undefined ? {} : { from: `refs/heads/${from}` };
-  return { branch, author, at: daysAgo(days), message: `${message}\n`, changes, ...start };
+  const plan = { branch, author, at: daysAgo(days), message: `${message}\n`, changes };
+  return from === undefined ? plan : { ...plan, from: `refs/heads/${from}` };
 }
 
 /** The commits of the sample repository `Accounting`: two branches, and files that are easy to corrupt. */
@@ -66,14 +66,7 @@ export async function accountingCommits(): Promise<CommitPlan[]> {
     commit('main', anna, 95, 'Raise the travel budget\n\nAgreed with the board.', [
       await workbook('Budget 2026.xlsx', 95),
     ]),
-    commit(
-      'feature/q3',
-      anna,
-      40,
-      'Draft the third quarter',
-      [await workbook('Q3/Plan Q3.xlsx', 40)],
-      'main',
-    ),
+    commit('feature/q3', anna, 40, 'Draft quarter 3', [await workbook('Q3/Plan Q3.xlsx', 40)], 'main'),
   ];
 }
 
