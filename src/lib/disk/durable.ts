@@ -27,7 +27,9 @@ export async function writeNewFile(
   const handle = await open(path, 'wx', mode);
   try {
     try {
-      await writeFile(handle, data, { flush: true });
+      // For an open file, writeFile ignores its option `flush`.
+      await writeFile(handle, data);
+      await handle.sync();
     } finally {
       await handle.close();
     }

@@ -1,10 +1,21 @@
-import { mkdir, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { mkdir, open, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { makeFolders, setTimeApart } from '../../../../src/lib/disk/durable.ts';
+import { makeFolders, setTimeApart, writeNewFile } from '../../../../src/lib/disk/durable.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+
+it('a new file is flushed, and never replaces another one', async () => {
+  const path = join(await temporaryFolder(), 'new');
+  await using probe = await open('/dev/null');
+  const sync = vi.spyOn(Object.getPrototypeOf(probe) as typeof probe, 'sync');
+  onTestFinished(() => sync.mockRestore());
+  await writeNewFile(path, ['one ', 'text']);
+  expect(sync).toHaveBeenCalledOnce();
+  await expect(writeNewFile(path, 'other')).rejects.toMatchObject({ code: 'EEXIST' });
+  expect(await readFile(path, 'utf8')).toBe('one text');
+});
 
 describe('a file that replaces another one', () => {
   it.each([
