@@ -30,7 +30,7 @@ export interface RegistryOptions {
 /** Timeout for a repository to answer while a client waits, in milliseconds. */
 const ANNOUNCEMENT_LIMIT_MS = 20_000;
 
-/** Prefix of what is not a repository yet; a crash may leave one behind. */
+/** Prefix of a folder that is not a repository yet; a crash may leave one behind. */
 const INCOMING_PREFIX = 'incoming-';
 
 /**
