@@ -1,7 +1,7 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { leadsBelow } from '../../lib/paths/file-name.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { type HistoryEntry, readHistory } from '../../mirror/store/history/history.ts';
+import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout, HistoryKind } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
@@ -59,19 +59,16 @@ function summaryOf(state: TargetState | null, place: 'mirror' | 'service') {
 }
 
 /** A target on disk. */
-export interface TargetOnDisk {
-  /** As below `mirror/`. */
-  readonly path: string;
-  /** Null if it is not mirrored. */
-  readonly published: TargetState | null;
-  /** Its states that left the mirror and are kept, the earliest first. */
-  readonly kept: readonly HistoryEntry[];
-}
+export type TargetOnDisk = Awaited<ReturnType<typeof readTarget>>;
 
-/** Reads a target from disk, without a lock. @throws MirrorError `disk.*` */
-export async function readTarget(layout: DirectoryLayout, path: string): Promise<TargetOnDisk> {
-  // Read before the history: a publish in between then only adds a state that is known to be this one.
+/**
+ * Reads a target from disk, without a lock: its published state, null if it is not mirrored, and its states that left the mirror and are
+ * kept, the earliest first.
+ * @throws MirrorError `disk.*`
+ */
+export async function readTarget(layout: DirectoryLayout, path: string) {
   if (!leadsBelow(path)) return { path, published: null, kept: [] };
+  // Read before the history: a publish in between then only adds a state that is known to be this one.
   const found = await readStampedManifest(layout, path);
   const { manifest = null } = found ?? {};
   if (found !== null && manifest === null)
@@ -79,7 +76,8 @@ export async function readTarget(layout: DirectoryLayout, path: string): Promise
       hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
     });
   const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
-  return { path, published: manifest && { manifest, left: null }, kept };
+  const published: TargetState | null = manifest && { manifest, left: null };
+  return { path, published, kept };
 }
 
 /** Refuses a target without data on the disk. @throws MirrorError `target.unknown` */

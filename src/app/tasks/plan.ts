@@ -49,7 +49,9 @@ export async function plan(
 }
 
 /** The action that a pass would take on a target, and why; `changes` are those of its files, if they are requested. */
-export type PlannedTarget = ReturnType<typeof plannedTarget> & { readonly changes?: ForeseenChanges };
+export type PlannedTarget = ReturnType<typeof plannedTarget> & {
+  readonly changes?: ReturnType<typeof foreseeChanges>;
+};
 
 function plannedTarget(action: Action) {
   const { path, kind, reason, published, moveFrom, deselection = null } = action;
@@ -66,15 +68,9 @@ function plannedTarget(action: Action) {
   };
 }
 
-/** The changes of files that an action would bring, as far as they are known before anything is downloaded. */
-export interface ForeseenChanges {
-  readonly differences: readonly FileDifference[];
-  /** False if only the contents show further changes and deletions. */
-  readonly isComplete: boolean;
-}
-
 /**
- * Foresees the changes of an action from the lists. Only the contents show whether a workbook that is no longer listed is gone.
+ * Foresees the changes of files by an action from the lists; incomplete if only the contents show the others, and deletions. Only they show
+ * whether a workbook that is no longer listed is gone.
  * @param published the manifest of its tree; null without a tree
  * @param rows all rows of the target's repository; null if the service has no list of workbooks
  */
@@ -82,7 +78,7 @@ export function foreseeChanges(
   action: Action,
   published: Manifest | null,
   rows: readonly WorkbookRow[] | null,
-): ForeseenChanges {
+) {
   switch (action.kind) {
     case 'keep':
     case 'hold':
