@@ -8,9 +8,6 @@ export interface Destination {
   readonly port: number;
 }
 
-/** The variables for this machine's proxy, in small letters first (curl(1), "ENVIRONMENT"). */
-type Variables = Readonly<Record<string, string | undefined>>;
-
 /** A proxy from the environment. */
 export interface OperatorsProxy {
   /** With a scheme; it may hold a password, and may be an invalid address. */
@@ -19,8 +16,8 @@ export interface OperatorsProxy {
   readonly variable: string;
 }
 
-/** A variable with its value, which may be empty. */
-function find(variables: Variables, name: string): OperatorsProxy {
+/** A variable for this machine's proxy with its value, which may be empty: in small letters first (curl(1), "ENVIRONMENT"). */
+function find(variables: NodeJS.ProcessEnv, name: string): OperatorsProxy {
   const variable = variables[name] === undefined ? name.toUpperCase() : name;
   return { address: variables[variable] ?? '', variable };
 }
@@ -72,7 +69,10 @@ function isExcepted(list: string, { host, port }: Destination): boolean {
  * Finds the proxy in the operator's environment for a connection, as other programs on this machine do.
  * @returns null if there is none; an invalid address counts as a proxy that cannot be used
  */
-export function operatorsProxy(variables: Variables, destination: Destination): OperatorsProxy | null {
+export function operatorsProxy(
+  variables: NodeJS.ProcessEnv,
+  destination: Destination,
+): OperatorsProxy | null {
   const own = find(variables, `${destination.protocol.slice(0, -1)}_proxy`);
   const { address, variable } = own.address === '' ? find(variables, 'all_proxy') : own;
   if (address === '' || isExcepted(find(variables, 'no_proxy').address, destination)) return null;

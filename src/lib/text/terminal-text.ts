@@ -89,8 +89,7 @@ const UNUSUAL_IN_LINES = /[^\n -~]/;
 /** A text in JSON: its value stays, and characters that a terminal would not show as text become JSON escapes (RFC 8259, section 7). */
 export function escapedJson(json: string): TerminalText {
   if (!UNUSUAL_IN_LINES.test(json)) return make(json);
-  const lines = json.split('\n').map((line) => line.replaceAll(UNFIT_FOR_TERMINAL, jsonEscape));
-  return make(lines.join('\n'));
+  return make(json.replaceAll(UNFIT_FOR_TERMINAL, (each) => (each === '\n' ? each : jsonEscape(each))));
 }
 
 function jsonEscape(character: string): string {

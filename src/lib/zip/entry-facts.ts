@@ -64,7 +64,8 @@ export function parseFacts(
   const extra = extraFieldsIn(bytes.subarray(nameEnd, extraEnd));
   if (extra === null) onFault(named.name, 'an extra field goes on behind its end');
   const read = numbersOf(bytes, extra ?? []);
-  const numberAt = (at: number): number => read(at) ?? onFault(named.name, NUMBERS_MISSING);
+  const numberAt = (at: number): number =>
+    read(at) ?? onFault(named.name, 'zip64 extended information extra field does not include all numbers');
   // The size before packing is the first of the numbers of 64 bits (section 4.5.3).
   const sizeBytes = numberAt(flagsAt + 16);
   const facts = {
@@ -79,8 +80,6 @@ export function parseFacts(
   };
   return [facts, numberAt];
 }
-
-const NUMBERS_MISSING = 'zip64 extended information extra field does not include all numbers';
 
 const UTF8_FLAG = 0x800;
 
