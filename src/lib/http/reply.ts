@@ -75,18 +75,12 @@ export async function sendReply(
   response: ServerResponse,
   { status, headers, body }: Reply,
 ): Promise<void> {
-  if (body === null) response.writeHead(status, headers).end();
-  else if ('open' in body) await sendStream(response, status, headers, body, method === 'HEAD');
-  else await sendContent(response, status, headers, body, asked);
-}
-
-async function sendContent(
-  response: ServerResponse,
-  status: number,
-  headers: ReplyHeaders,
-  { contentType, bytes, packed, etag }: BufferedBody,
-  asked: IncomingMessage['headers'],
-): Promise<void> {
+  if (body === null) {
+    response.writeHead(status, headers).end();
+    return;
+  }
+  if ('open' in body) return sendStream(response, status, headers, body, method === 'HEAD');
+  const { contentType, bytes, packed, etag } = body;
   const head: Record<string, string | number> = { ...headers };
   if (etag !== null) head['etag'] = etag;
   if (packed !== null) head['vary'] = 'accept-encoding';
