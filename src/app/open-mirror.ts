@@ -8,7 +8,7 @@ import type { MirrorStore } from '../mirror/store/disk.ts';
 import type { PassContext } from '../mirror/pass/context.ts';
 import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce, PullMonitor } from '../mirror/pass/events.ts';
-import type { PassPolicy } from '../mirror/pass/pass.ts';
+import type { PassPolicy } from '../mirror/pass/context.ts';
 import { connect, type Installation, recallInstallation } from './installation.ts';
 import { checkCommand, publishGateOf } from './command-hooks.ts';
 import { noteRestored } from './drift-notes.ts';

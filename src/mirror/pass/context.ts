@@ -5,7 +5,7 @@ import type { MirrorStore } from '../store/disk.ts';
 import type { PassService } from '../upstream/client.ts';
 import type { PassEventSink, ReportedOnce, PullMonitor, PullMeter } from './events.ts';
 import type { PullQueue, QueueLimits, PullControls } from './queue.ts';
-import type { Action, PullAction } from '../plan/actions.ts';
+import type { Action, PlanPolicy, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { SelectionCheck } from '../plan/selection.ts';
@@ -49,10 +49,8 @@ export interface PassContext {
   readonly queue: PullQueue;
 }
 
-/** How a plan is carried out. */
-export interface ExecutePolicy extends QueueLimits {
-  readonly guard: GuardPolicy;
-}
+/** The rules for planning and for carrying out the plan. */
+export type PassPolicy = PlanPolicy & QueueLimits;
 
 /** A plan, and the facts that it was computed from. */
 export interface PlannedPass {
@@ -70,7 +68,7 @@ export interface PlannedPass {
 /** A pass that carries its plan out. */
 export interface RunningPass extends PlannedPass {
   readonly context: PassContext;
-  readonly policy: ExecutePolicy;
+  readonly policy: PassPolicy;
   readonly signal: AbortSignal;
 }
 

@@ -64,9 +64,10 @@ export async function executePlan(pass: RunningPass): Promise<ActionResult[]> {
     if (action.reason !== 'duplicate') counting.push(result);
   }
   await recordAll(pass, counting);
-  await forget(pass, retired);
+  const results = [...done, ...pulled, ...retired];
+  await forget(pass, results);
   await withdraw(pass, [...done, ...pulled, ...counting]);
-  return [...done, ...pulled, ...retired];
+  return results;
 }
 
 function isStillPulling({ reason }: Action): boolean {

@@ -13,7 +13,7 @@ import { makePlan } from '../plan/plan.ts';
 import { recordsUpToNow } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { executePlan } from './execute.ts';
-import type { ExecutePolicy, PlannedPass, PassContext } from './context.ts';
+import type { PassContext, PassPolicy, PlannedPass } from './context.ts';
 import {
   countsOf,
   exitCodeOfPass,
@@ -31,9 +31,6 @@ import { recover } from '../store/publish/journal.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/directory.ts';
 import { readApprovals, readFormerAddress, saveTargets } from '../store/documents.ts';
-
-/** The rules for planning and for carrying out the plan. */
-export type PassPolicy = PlanPolicy & ExecutePolicy;
 
 /** How a pass went. */
 export interface PassReport {

@@ -9,17 +9,18 @@ import { targetKey } from '../upstream/listing.ts';
 import type { PassContext, PlannedPass, Pull, RunningPass } from './context.ts';
 import { newsOfEnd, type Pulled } from './reports.ts';
 
-/** Drops the records of targets that no longer exist: retired, or neither listed nor mirrored any longer. */
+/**
+ * Drops the records of targets that no longer exist: retired, or neither listed nor mirrored any longer.
+ * @param results one for each action of the plan
+ */
 export async function forget(
-  { context, listing, plan, records }: RunningPass,
-  retired: readonly ActionResult[],
+  { context, listing, records }: RunningPass,
+  results: readonly ActionResult[],
 ): Promise<void> {
   const { repositories, repositoriesComplete } = listing;
   if (!repositoriesComplete || repositories.length === 0) return;
-  const left = new Set(
-    retired.filter(({ outcome }) => outcome.kind === 'retired').map(({ action }) => action),
-  );
-  const alive = new Set(plan.filter((action) => !left.has(action)).map((action) => targetKey(action.target)));
+  const left = results.filter(({ outcome }) => outcome.kind !== 'retired');
+  const alive = new Set(left.map(({ action }) => targetKey(action.target)));
   const gone = [...records.values()].filter((each) => !alive.has(targetKey(each.target)));
   await context.state.forgetRecords(gone);
 }

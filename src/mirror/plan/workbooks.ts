@@ -166,15 +166,15 @@ export function workbookOf(row: WorkbookRow): ManifestWorkbook {
 }
 
 /** The manifest of a tree whose repository has another name now: workbook ids begin with the name of the repository. */
-export function renamedManifest(manifest: Manifest, repository: Omit<Repository, 'createdAt'>): Manifest {
-  const { id, name, fullName, url } = repository;
+export function renamedManifest(manifest: Manifest, repository: Repository): Manifest {
   const oldPrefix = `${manifest.repository.fullName}/`;
   const files = manifest.files.map((file) => {
     const { workbook } = file;
     if (workbook?.id.startsWith(oldPrefix) !== true) return file;
-    return { ...file, workbook: { ...workbook, id: `${fullName}/${workbook.id.slice(oldPrefix.length)}` } };
+    const id = `${repository.fullName}/${workbook.id.slice(oldPrefix.length)}`;
+    return { ...file, workbook: { ...workbook, id } };
   });
-  return { ...manifest, repository: { ...manifest.repository, id, name, fullName, url }, files };
+  return { ...manifest, repository, files };
 }
 
 /**

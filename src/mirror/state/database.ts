@@ -11,8 +11,8 @@ export interface Database {
   /** Writes all entries or none of them. No key occurs twice. */
   readonly write: (namespace: string, entries: readonly Entry[]) => Promise<void>;
   readonly remove: (namespace: string, keys: readonly string[]) => Promise<void>;
-  /** All entries, in pages; entries that are written or removed during that may or may not be included. */
-  readonly pages: (namespace: string) => AsyncIterable<readonly Entry[]>;
+  /** All entries; those that are written or removed during the reading may or may not be included. */
+  readonly entries: (namespace: string) => AsyncGenerator<Entry, void>;
   readonly close: () => Promise<void>;
 }
 
@@ -31,9 +31,6 @@ export function namespaceStore(database: Database, namespace: string) {
     for (const page of pagesOf(keys)) await database.remove(namespace, page);
     return true;
   };
-  const iterator = async function* iterator(): AsyncGenerator<Entry, void> {
-    for await (const page of database.pages(namespace)) yield* page;
-  };
   return {
     get: (key: string): Promise<string | undefined> => database.read(namespace, key),
     set: (key: string, value: string): Promise<void> => database.write(namespace, [[key, value]]),
@@ -47,9 +44,9 @@ export function namespaceStore(database: Database, namespace: string) {
     deleteMany,
     /** Keyv requires it; the program does not. */
     clear: async (): Promise<void> => {
-      for await (const [key] of iterator()) await deleteMany([key]);
+      for await (const [key] of database.entries(namespace)) await deleteMany([key]);
     },
-    iterator,
+    iterator: () => database.entries(namespace),
   };
 }
 
@@ -182,12 +179,12 @@ function databaseOn(database: DatabaseSync): Database {
         'DELETE FROM kv WHERE ns = ? AND key = ?',
         keys.map((key) => [namespace, key]),
       ),
-    pages: async function* pages(namespace) {
-      const page = database.prepare(PAGE);
+    entries: async function* entries(namespace) {
+      const query = database.prepare(PAGE);
       for (let last: string | undefined = ''; last !== undefined;) {
-        const entries: Entry[] = page.all(namespace, last).map(entryOf);
-        yield entries;
-        last = entries.length < PAGE_ENTRIES ? undefined : entries.at(-1)?.[0];
+        const page: Entry[] = query.all(namespace, last).map(entryOf);
+        yield* page;
+        last = page.length < PAGE_ENTRIES ? undefined : page.at(-1)?.[0];
       }
     },
     close: async () => database.close(),

@@ -5,7 +5,7 @@ import type { Pool } from 'pg';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { trustSystemAuthorities } from '../../lib/net/ways.ts';
-import { type Database, type Entry, PAGE_ENTRIES } from './database.ts';
+import { type Database, PAGE_ENTRIES } from './database.ts';
 
 /** A call without an answer for this long, in milliseconds, has failed: a server that hangs must not hang a pass. */
 const CALL_TIMEOUT_MS = 5000;
@@ -61,13 +61,13 @@ async function openRedis(address: string): Promise<Database> {
     remove: async (namespace, keys) => {
       await call((client) => client.hDel(hashOf(namespace), [...keys]));
     },
-    pages: async function* pages(namespace) {
+    entries: async function* entries(namespace) {
       let cursor = '0';
       do {
         const found = await call((client) =>
           client.hScan(hashOf(namespace), cursor, { COUNT: PAGE_ENTRIES }),
         );
-        yield found.entries.map(({ field, value }): Entry => [field, value]);
+        for (const { field, value } of found.entries) yield [field, value];
         ({ cursor } = found);
       } while (cursor !== '0');
     },
@@ -139,10 +139,10 @@ async function openPostgres(address: string): Promise<Database> {
         keys.map(digestOf),
       ]);
     },
-    pages: async function* pages(namespace) {
+    entries: async function* entries(namespace) {
       for (let last: Buffer | undefined = Buffer.alloc(0); last !== undefined;) {
         const rows: Row[] = await query(PAGE, [namespace, last]);
-        yield rows.map(({ key, value }): Entry => [key.toString(), value.toString()]);
+        for (const { key, value } of rows) yield [key.toString(), value.toString()];
         last = rows.length < PAGE_ENTRIES ? undefined : rows.at(-1)?.digest;
       }
     },

@@ -26,8 +26,8 @@ class Disk {
     },
     remove: async () => {},
     close: async () => {},
-    pages: async function* pages(this: Disk, namespace: string) {
-      yield [...this.#in(namespace)];
+    entries: async function* entries(this: Disk, namespace: string) {
+      yield* this.#in(namespace);
     }.bind(this),
   };
 
