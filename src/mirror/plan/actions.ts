@@ -187,26 +187,20 @@ export interface HoldAction extends ActionOf<'hold', HoldReason> {
   readonly isMissing?: boolean;
 }
 
-/** The hold of a target. @param subject any other action about it */
+/** The hold of a target. @param of any other action about it, or the target to decide on */
 export function holdOf(
-  { target, repository, path, published, fingerprint, moveFrom, deselection }: ActionSubject,
+  of: ActionSubject,
   reason: HoldReason,
   more: Partial<Pick<HoldAction, 'moveFrom' | 'untilMs' | 'guarded'>> = {},
 ): HoldAction {
-  return {
-    target,
-    repository,
-    path,
-    published,
-    fingerprint,
-    moveFrom,
-    ...(deselection === undefined ? {} : { deselection }),
-    kind: 'hold',
-    reason,
-    untilMs: null,
-    guarded: null,
-    ...more,
-  };
+  return { ...subjectOf(of), kind: 'hold', reason, untilMs: null, guarded: null, ...more };
+}
+
+/** The subject of an action, without its other facts. */
+export function subjectOf(of: ActionSubject): ActionSubject {
+  const { target, repository, path, published, fingerprint, moveFrom, deselection } = of;
+  const subject = { target, repository, path, published, fingerprint, moveFrom };
+  return deselection === undefined ? subject : { ...subject, deselection };
 }
 
 /** One action with its outcome, the bytes downloaded for it, and the number of files that it changed. */

@@ -2,16 +2,15 @@ import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { HEAD_BRANCH, targetKey } from '../upstream/listing.ts';
 import {
   type Action,
-  type ActionSubject,
   type HoldAction,
   holdOf,
-  type HoldReason,
   type PlanInput,
   type PullAction,
   type PullReason,
   RETIRE_REASONS,
   type RetireAction,
   type RetireReason,
+  subjectOf,
 } from './actions.ts';
 import { approvalOf, type Approvals, exceedsLimit, type HeldDeletion, holdTogether } from './guard.ts';
 import { comparisonPeriodMs, fullCheckDueMs, lastComparedMs } from './next-record.ts';
@@ -29,7 +28,8 @@ export function makePlan(input: PlanInput): Action[] {
     if (!selected && published === null) return [];
     const remembered = input.records.get(targetKey(target)) ?? emptyRecord(target);
     const record = aboutTree(remembered, published?.publishedAtMs ?? null);
-    const action = decide({ ...candidate, selected, record }, input);
+    const moveFrom = selected ? candidate.moveFrom : null;
+    const action = decide({ ...candidate, selected, moveFrom, record }, input);
     return [deselection === undefined ? action : { ...action, deselection }];
   });
   return waitForPlaces(guardRetirements(plan, input), input);
@@ -58,15 +58,15 @@ function decide(of: Case, input: PlanInput): Action {
 function leftAlone(of: Case, { listing, unreadable }: PlanInput): Action | null {
   const { repositories, repositoriesComplete: isComplete, cached } = listing;
   const isGone = of.kind === 'gone';
-  if (!of.selected) return hold(of, 'not-selected');
-  if (unreadable.has(of.path)) return hold(of, 'manifest-unreadable');
-  if (isGone && repositories.length === 0) return hold(of, 'no-repositories-listed');
+  if (!of.selected) return holdOf(of, 'not-selected');
+  if (unreadable.has(of.path)) return holdOf(of, 'manifest-unreadable');
+  if (isGone && repositories.length === 0) return holdOf(of, 'no-repositories-listed');
   // An old answer that a cache repeats is not another answer that lacks the repository.
-  if (isGone && (!isComplete || cached !== null)) return hold(of, 'listing-incomplete');
-  if (isGone && of.isContradicted) return hold(of, 'listing-contradicts-itself');
+  if (isGone && (!isComplete || cached !== null)) return holdOf(of, 'listing-incomplete');
+  if (isGone && of.isContradicted) return holdOf(of, 'listing-contradicts-itself');
   // `HEAD` gives way to a named branch, which must be mirrored first, and shown by a complete list.
   const isWaiting = of.superseded === 'published' && !isComplete;
-  return of.superseded === 'known' || isWaiting ? hold(of, 'superseded') : null;
+  return of.superseded === 'known' || isWaiting ? holdOf(of, 'superseded') : null;
 }
 
 /** A tree that should retire. One that was restored stays until an operator approves. */
@@ -77,14 +77,16 @@ function leaving(of: Case, input: PlanInput): Action | null {
   if (reason === null || published === null) return null;
   if (isRestored(published, record, approvals)) {
     const total = input.published.length;
-    return hold(of, 'restored', { guarded: { subject: 'restored', deletions: 1, of: total, digest: null } });
+    return holdOf(of, 'restored', {
+      guarded: { subject: 'restored', deletions: 1, of: total, digest: null },
+    });
   }
   if (reason === 'moved') {
     const guarded = { subject: 'moved', deletions: 1, of: 1, digest: null } as const;
-    if (approvalOf(approvals, of.target, guarded) === null) return hold(of, 'not-selected', { guarded });
+    if (approvalOf(approvals, of.target, guarded) === null) return holdOf(of, 'not-selected', { guarded });
   }
   if (reason === 'repository-gone' && record.missingPasses + 1 < policy.retireAfterPasses)
-    return hold(of, 'repository-missing');
+    return holdOf(of, 'repository-missing');
   // A duplicate shares its record with the tree that counts.
   const failed = reason === 'duplicate' ? null : failedBefore(of, input);
   return failed === null ? retire(of, published, reason) : { ...failed, isMissing: true };
@@ -126,7 +128,7 @@ function isRestored(tree: Published, { target, verifiedAtMs }: TargetRecord, app
 /** A target with nothing to do. An unreadable row may be about any workbook: then the list verifies none. */
 function unchanged(of: Case, input: PlanInput): Action | null {
   if (pullReason(of, input) !== null) return null;
-  if (input.listing.unread.isAnywhere) return hold(of, 'row-unreadable');
+  if (input.listing.unread.isAnywhere) return holdOf(of, 'row-unreadable');
   return { ...subjectOf(of), kind: 'keep', reason: of.published === null ? 'absent' : 'unchanged' };
 }
 
@@ -137,7 +139,7 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
   const isSame = held.fingerprint === of.fingerprint && nowMs < held.nextLookAtMs;
   if (!isSame || approvalOf(approvals, of.target, held) !== null) return null;
   if (!exceedsLimit(policy.guard.files, held.deletions, held.of)) return null;
-  return hold(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
+  return holdOf(of, 'deletion-guard', { untilMs: held.nextLookAtMs });
 }
 
 /** A target that failed before waits for its time, for an operator or, in quarantine, for another version. */
@@ -146,15 +148,15 @@ function failedBefore(of: Case, { nowMs, retries }: PlanInput): HoldAction | nul
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
   if (isDue || retries === 'all' || retries.has(of.path)) return null;
   const untilMs = failure.nextAttemptAtMs;
-  if (failure.action !== 'quarantine') return hold(of, 'backing-off', { untilMs });
-  return failure.fingerprint === of.fingerprint ? hold(of, 'quarantined', { untilMs }) : null;
+  if (failure.action !== 'quarantine') return holdOf(of, 'backing-off', { untilMs });
+  return failure.fingerprint === of.fingerprint ? holdOf(of, 'quarantined', { untilMs }) : null;
 }
 
 /** A new branch that the service is still processing: its contents would soon change. */
 function stillProcessing(of: Case, { policy, nowMs }: PlanInput): Action | null {
   if (of.published !== null || of.isSettled) return null;
   const untilMs = (of.record.processingSinceMs ?? nowMs) + policy.processingPatienceMs;
-  return nowMs < untilMs ? hold(of, 'service-processing', { untilMs }) : null;
+  return nowMs < untilMs ? holdOf(of, 'service-processing', { untilMs }) : null;
 }
 
 function pull(of: Case, input: PlanInput): PullAction {
@@ -225,21 +227,9 @@ function whenAbsent(of: Case, { listing }: PlanInput): PullAction['whenAbsent'] 
   return listing.workbooks === null || listing.workbooksComplete ? 'count-as-missing' : 'fail';
 }
 
-function hold(of: Case, reason: HoldReason, more?: Parameters<typeof holdOf>[2]): HoldAction {
-  return holdOf(subjectOf(of), reason, more);
-}
-
 /** The retirement of a tree from its present place: the tree of a renamed repository need not move first. */
 function retire(of: Case, { path }: Published, reason: RetireReason): RetireAction {
   return { ...subjectOf(of), path, moveFrom: null, kind: 'retire', reason };
-}
-
-function subjectOf(of: Case): ActionSubject {
-  const { kind, target, repository, path, published, fingerprint, selected } = of;
-  const isRenamed =
-    published !== null && (published.path !== path || published.repository.fullName !== repository.fullName);
-  const moveFrom = isRenamed && kind === 'listed' && selected ? published.path : null;
-  return { target, repository, path, published, fingerprint, moveFrom };
 }
 
 /** Holds the retirements of a pass when they are too many. */

@@ -7,7 +7,7 @@ import { owns, type Selection } from './selection.ts';
 import { isSettled, type RepositoryRows, rowsByName, targetDigest } from './workbooks.ts';
 
 /** A target, with everything that the plan needs to decide on it. */
-export interface Candidate extends Omit<ActionSubject, 'moveFrom' | 'deselection'> {
+export interface Candidate extends ActionSubject {
   /**
    * - `listed`: the service lists its repository.
    * - `gone`: a tree whose repository the service does not list.
@@ -77,6 +77,7 @@ function treeCandidate(
     repository,
     path,
     published: tree,
+    moveFrom: null,
     selected: selection.selects(repository.fullName, branch),
     isRequired: false,
     superseded: 'no',
@@ -121,19 +122,25 @@ function candidatesOf(
   if (headIs === 'no' || chosen.has(HEAD_BRANCH)) branches.push(HEAD_BRANCH);
   const taken = new Map([...chosen].map(([branch, tree]) => [branch, lastSegment(tree.path)]));
   const segments = assignBranchSegments(branches, taken);
-  const candidateOf = (branch: string): Candidate => ({
-    kind: 'listed',
-    target: { repositoryId, branch },
-    repository,
-    path: `${path}/${segments.get(branch) ?? ''}`,
-    published: chosen.get(branch) ?? null,
-    selected: selection.selects(fullName, branch),
-    // The first setting for a branch counts.
-    isRequired: configured.find((each) => each.branch === branch)?.required === true,
-    superseded: branch === HEAD_BRANCH ? headIs : 'no',
-    ...listedFacts(rows, branch, chosen.get(branch) ?? null),
-    isContradicted: false,
-  });
+  const candidateOf = (branch: string): Candidate => {
+    const place = `${path}/${segments.get(branch) ?? ''}`;
+    const tree = chosen.get(branch) ?? null;
+    const isInPlace = tree === null || (tree.path === place && tree.repository.fullName === fullName);
+    return {
+      kind: 'listed',
+      target: { repositoryId, branch },
+      repository,
+      path: place,
+      published: tree,
+      moveFrom: isInPlace ? null : tree.path,
+      selected: selection.selects(fullName, branch),
+      // The first setting for a branch counts.
+      isRequired: configured.find((each) => each.branch === branch)?.required === true,
+      superseded: branch === HEAD_BRANCH ? headIs : 'no',
+      ...listedFacts(rows, branch, tree),
+      isContradicted: false,
+    };
+  };
   const duplicates = trees.filter((tree) => {
     const counting = chosen.get(tree.branch);
     return tree.treePresent && counting !== tree && counting?.treePresent === true;

@@ -2,8 +2,9 @@ import { describe, expect, it } from 'vitest';
 import {
   type Action,
   type HoldAction,
-  type PullAction,
+  holdOf,
   type HoldReason,
+  type PullAction,
   keepRunningPulls,
 } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
@@ -24,9 +25,7 @@ const SECOND = { target: { repositoryId: 'other', branch: 'main' }, path: 'Other
 const OTHER: Action = { ...PULL, ...SECOND, kind: 'keep', reason: 'unchanged' };
 
 function held(reason: HoldReason, guarded: HoldAction['guarded'] = null): Action {
-  const { target, repository: of, path, published: tree, fingerprint, moveFrom } = PULL;
-  const facts = { target, repository: of, path, published: tree, fingerprint, moveFrom };
-  return { ...facts, kind: 'hold', reason, untilMs: null, guarded };
+  return holdOf(PULL, reason, { guarded });
 }
 
 /** The fate of a running pull if the plan would otherwise choose this action for its target. */
