@@ -10,7 +10,7 @@ import { ownCommand } from '../lib/text/own-command.ts';
 import { ofTargets } from './target-names.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from './target-status.ts';
 import { type Published, type TargetRecord, targetOf } from '../mirror/plan/record.ts';
-import { openState, type State, stateIdOf, unlessStateFails } from '../mirror/state/state.ts';
+import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 import { branchSegment, type TargetId } from '../mirror/upstream/listing.ts';
 
@@ -85,7 +85,7 @@ export async function openRecalledState(
   emit: EventSink,
 ): Promise<Omit<MirrorReader, 'store'>> {
   const state = await openStateOf(settings, store, readOnly, emit);
-  const records = await unlessStateFails(state.records(), new Map<string, TargetRecord>());
+  const records = await state.records().catch(() => new Map<string, TargetRecord>());
   store.inventory.recall([...records.values()].flatMap(({ tree }) => tree ?? []));
   return { state, records };
 }

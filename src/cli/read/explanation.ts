@@ -12,7 +12,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { emptyRecord } from '../../mirror/plan/record.ts';
-import { unlessStateFails } from '../../mirror/state/state.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
@@ -82,7 +81,7 @@ async function nextSteps(
     /** Whether a process works in the directory; null if unknown. */
     isAttended: (await readLockHolder(store.layout.lockFile))?.isAlive ?? null,
     /** Why the last pass failed as a whole; null if it did not. */
-    passFailure: (await unlessStateFails(state.lastPass(), null))?.failure ?? null,
+    passFailure: (await state.lastPass().catch(() => null))?.failure ?? null,
   };
 }
 

@@ -12,7 +12,7 @@ import { agoText, counted, partsOf, utcTime, withHint } from '../../lib/text/hum
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { selectsNothing } from '../../mirror/plan/selection.ts';
-import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
+import type { StoredPass } from '../../mirror/state/state.ts';
 import { leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
 import { hasOtherShards } from '../../mirror/store/shards.ts';
 import { judged, type Lines, type Outcome, tellEvent, textOf } from '../frame/output.ts';
@@ -55,7 +55,7 @@ function status(settings: SettingsFor<'directory'>, names: readonly string[]) {
       shard: store.shard,
       /** Whether other instances work, or worked, in the directory. */
       hasOthers: await hasOtherShards(store.layout),
-      lastPass: await unlessStateFails(state.lastPass(), null),
+      lastPass: await state.lastPass().catch(() => null),
       /** The process that has, or had, the lock of the directory; null if unknown. */
       holder: await readLockHolder(lockFile),
       /** Whether this user may not read the lock, so that its holder is unknown. */

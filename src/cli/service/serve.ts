@@ -6,7 +6,7 @@ import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
 import { agoText, counted, roughDuration, utcTime } from '../../lib/text/humanize.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
-import { type StoredPass, unlessStateFails } from '../../mirror/state/state.ts';
+import type { StoredPass } from '../../mirror/state/state.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
@@ -108,9 +108,8 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
     directory,
     // Opened each time, as the daemon's state cache may be replaced, appear or vanish.
     () =>
-      unlessStateFails(
-        withReader(settings, tellEvent, ({ records }) => Promise.resolve(records)),
-        new Map<string, TargetRecord>(),
+      withReader(settings, tellEvent, ({ records }) => Promise.resolve(records)).catch(
+        () => new Map<string, TargetRecord>(),
       ),
     (target, path, what) =>
       log(`${path === '' ? target : `${target}/${path}`} was refused: ${what}; \`verify\` says more`, 'warn'),
@@ -131,8 +130,7 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
 async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTotals): Promise<void> {
   const size = `${counted(totals.repositories, 'repository', 'repositories')}, ${counted(totals.targets, 'branch', 'branches')}`;
   log(`Serving the mirror ${settings.directory}, read-only: ${size}.`);
-  const reading = withReader(settings, tellEvent, ({ state }) => state.lastPass());
-  const lastPass = await unlessStateFails(reading, null);
+  const lastPass = await withReader(settings, tellEvent, ({ state }) => state.lastPass()).catch(() => null);
   log(describeAge(totals, lastPass, statusPolicyOf(settings).maxStalenessMs, Date.now()));
   for (const path of totals.unreadable)
     log(

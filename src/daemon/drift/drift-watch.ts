@@ -9,7 +9,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
-import { unlessStateFails } from '../../mirror/state/state.ts';
 import { findDrift, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { TreeWatch } from './tree-watch.ts';
 
@@ -49,7 +48,7 @@ export async function startDriftWatch(
     return { repair: nothing, afterPass: () => {}, close: nothing };
   }
   const { published } = await mirror.store.inventory.read();
-  const notes = driftNotesIn(await unlessStateFails(mirror.state.records(), new Map()), published);
+  const notes = driftNotesIn(await mirror.state.records().catch(() => new Map()), published);
   return new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
 }
 
@@ -173,7 +172,7 @@ class TreeChecks implements DriftWatch {
   async #forgetRepaired(): Promise<void> {
     if (this.#drifted.size === 0) return;
     const { store, state } = this.#mirror;
-    const records = await unlessStateFails(state.records(), null);
+    const records = await state.records().catch(() => null);
     if (records === null) return;
     const notes = driftNotesIn(records, (await store.inventory.read()).published);
     for (const target of this.#drifted.keys()) if (!notes.has(target)) this.#drifted.set(target, null);

@@ -10,7 +10,7 @@ import {
 } from '../plan/actions.ts';
 import { checkSelection, isOtherServiceApproved, listsNoneOf } from '../plan/selection.ts';
 import { makePlan } from '../plan/plan.ts';
-import { recordsUpToNow } from '../plan/record.ts';
+import { recordsUpToNow, type TargetRecord } from '../plan/record.ts';
 import { type Listing, targetKey } from '../upstream/listing.ts';
 import { executePlan } from './execute.ts';
 import type { PassContext, PassPolicy, PlannedPass } from './context.ts';
@@ -25,7 +25,7 @@ import {
   stillAwaited,
   summarise,
 } from './reports.ts';
-import { type KeptTargets, type State, type StoredPass, unlessStateFails } from '../state/state.ts';
+import { type KeptTargets, type State, type StoredPass } from '../state/state.ts';
 import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/journal.ts';
 import { sweep } from '../store/publish/sweep.ts';
@@ -122,7 +122,7 @@ export async function planPass(
     listsNoneOf(mirrored, listing) &&
     isOtherServiceApproved(listing, mirrored.size, approvals, await readFormerAddress(layout));
   // Without its records a pass still works from the disk: it only makes more requests.
-  const remembered = await unlessStateFails(context.state.records(), new Map());
+  const remembered = await context.state.records().catch(() => new Map<string, TargetRecord>());
   const nowMs = context.now();
   const records = recordsUpToNow(remembered, nowMs);
   const found = { listing, published, others, shard, unreadable: new Set(unreadable), records, approvals };

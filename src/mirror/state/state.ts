@@ -273,14 +273,14 @@ export class State {
   }
 
   #unlessFailing<T>(read: () => Promise<T>): Promise<T | null> {
-    return unlessStateFails(this.#inTurn(read), null);
+    return this.#inTurn(read).catch(() => null);
   }
 
   /** @returns false if the store failed */
   #saved(write: () => Promise<unknown>): Promise<boolean> {
-    return unlessStateFails(
-      this.#inTurn(write).then(() => true),
-      false,
+    return this.#inTurn(write).then(
+      () => true,
+      () => false,
     );
   }
 
@@ -313,15 +313,6 @@ function unavailable(cause: unknown): MirrorError {
     cause,
     hint: 'Check the setting state. Nothing is lost: what it would remember is found out again.',
   });
-}
-
-/** A value from the state store; the fallback if the store fails, which it reports itself. */
-export async function unlessStateFails<T, F>(reading: Promise<T>, fallback: F): Promise<T | F> {
-  try {
-    return await reading;
-  } catch {
-    return fallback;
-  }
 }
 
 /** JSON that turns a corrupt value into a missing one. */
