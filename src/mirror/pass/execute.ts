@@ -5,15 +5,14 @@ import {
   type Action,
   type ActionResult,
   type EndedResult,
-  type HoldAction,
   holdOf,
+  outcomeOfHold,
   type PullAction,
   resultOf,
   type RetireAction,
 } from '../plan/actions.ts';
 import { approvalOf } from '../plan/guard.ts';
 import { renamedManifest } from '../plan/workbooks.ts';
-import type { Outcome } from '../plan/record.ts';
 import { targetKey } from '../upstream/listing.ts';
 import { type PassContext, type Pull, repositoryFacts, type RunningPass } from './context.ts';
 import { isReachable, notFoundError } from './receive.ts';
@@ -76,11 +75,6 @@ function isStillPulling({ reason }: Action): boolean {
 
 function keyOf({ target }: Action): string {
   return targetKey(target);
-}
-
-function outcomeOfHold({ guarded, reason }: HoldAction): Outcome {
-  if (guarded !== null) return { kind: 'guarded', held: guarded };
-  return { kind: reason === 'repository-missing' ? 'missing' : 'held' };
 }
 
 /** Moves the tree of a renamed repository. Returns the result of the action if the move fails. */

@@ -6,6 +6,7 @@ import {
   type EndedResult,
   type HoldAction,
   holdRule,
+  isHeld,
   isPlannedHold,
 } from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
@@ -54,14 +55,6 @@ export function summarise(
     waiting: count(({ outcome }) => outcome.kind === 'unfinished' && !outcome.hasBegun),
     processing: (listing.workbooks ?? []).filter((row) => row.processing > 0).length,
   };
-}
-
-/** Whether a pass deliberately left a target as it is, although the operator wants it. */
-function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
-  if (action.deselection !== undefined) return true;
-  return (
-    (outcome.kind === 'guarded' || outcome.kind === 'held') && holdRule(action.reason).isHarmless !== true
-  );
 }
 
 /**

@@ -131,16 +131,6 @@ export function holdRule(reason: string): HoldRule {
   return rules[reason] ?? { says: 'waits' };
 }
 
-/** Whether a plan deliberately leaves something undone. A target that is only missing from the list is on its way out. */
-export function isPlannedHold(action: Action): boolean {
-  if (action.deselection !== undefined) return true;
-  return (
-    action.kind === 'hold' &&
-    action.reason !== 'repository-missing' &&
-    holdRule(action.reason).isHarmless !== true
-  );
-}
-
 /** The part of an action that identifies its target. */
 export interface ActionSubject {
   readonly target: TargetId;
@@ -225,6 +215,26 @@ export interface EndedResult extends ActionResult {
 /** The result of an action that downloaded nothing. */
 export function resultOf(action: Action, outcome: Outcome): EndedResult {
   return { action, outcome, downloadedBytes: 0, changedFiles: 0 };
+}
+
+/** Whether a pass deliberately leaves a target as it is, although the operator wants it. */
+export function isHeld({ action, outcome }: Pick<ActionResult, 'action' | 'outcome'>): boolean {
+  if (action.deselection !== undefined) return true;
+  return (
+    (outcome.kind === 'guarded' || outcome.kind === 'held') && holdRule(action.reason).isHarmless !== true
+  );
+}
+
+/** The outcome of a hold. A target that is only missing from the list is on its way out. */
+export function outcomeOfHold({ guarded, reason }: HoldAction): Outcome {
+  if (guarded !== null) return { kind: 'guarded', held: guarded };
+  return { kind: reason === 'repository-missing' ? 'missing' : 'held' };
+}
+
+/** Whether a plan deliberately leaves something undone. */
+export function isPlannedHold(action: Action): boolean {
+  if (action.kind !== 'hold') return action.deselection !== undefined;
+  return isHeld({ action, outcome: outcomeOfHold(action) });
 }
 
 /**
