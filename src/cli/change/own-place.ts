@@ -17,6 +17,7 @@ import { untilStopped } from '../../lib/process/signals.ts';
 import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
+import type { PassPolicy } from '../../mirror/pass/context.ts';
 import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import { tell, tellEvent } from '../frame/output.ts';
@@ -98,7 +99,7 @@ export async function sync(
   return untilStopped(async (signal) => {
     signal.addEventListener('abort', () => void hooks.close(0));
     try {
-      const policy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
+      const policy: PassPolicy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
       const report = await runPass(mirror.context, policy, trigger, signal, retries).catch(
         async (error: unknown) => {
           if (!signal.aborted) await reportShare(status.read, mirror, error);

@@ -50,7 +50,11 @@ export interface PassContext {
 }
 
 /** The rules for planning and for carrying out the plan. */
-export type PassPolicy = PlanPolicy & QueueLimits;
+export type PassPolicy = PlanPolicy &
+  QueueLimits & {
+    /** Chooses the targets to pull now, by their paths; the others wait for the next pass. Left out for all. */
+    readonly choose?: (paths: readonly string[]) => readonly string[];
+  };
 
 /** A plan, and the facts that it was computed from. */
 export interface PlannedPass {
