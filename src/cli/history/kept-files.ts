@@ -1,5 +1,4 @@
 import { namedPath, targetNamed } from '../../app/target-names.ts';
-import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { foldersWith, isTargetPath } from '../../lib/paths/file-name.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
@@ -80,10 +79,9 @@ async function stateAt(
   return { path: entry.path, place: placeOf(entry), tree: entry.tree, manifest, left: entry };
 }
 
-/** The published state of a target; null if it is not mirrored. @throws MirrorError `disk.failed` */
+/** The published state of a target; null if it is not mirrored, or its manifest cannot be read. */
 async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
-  const found = await onDisk('reading a manifest', () => readStampedManifest(layout, path));
-  const manifest = found?.manifest ?? null;
+  const { manifest = null } = (await readStampedManifest(layout, path)) ?? {};
   return (
     manifest && { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, left: null }
   );
