@@ -152,13 +152,7 @@ function receivePresentState(
 ): Promise<Manifest | null> {
   return inTemporaryFolder(async (folder) => {
     const before = { manifest: published, isDamaged: false, foreign: [], isTrusted: () => true };
-    const stage = stageIn(folder, {
-      target: reception.action.path,
-      published: join(folder, 'none'),
-      manifestInode: null,
-      flushMark: 0,
-      timeStepMs: 1,
-    });
+    const stage = stageIn(folder, { target: reception.action.path, published: join(folder, 'none') });
     await mkdir(stage.tree);
     const received = await receive(reception, stage, before);
     return received && newManifest(reception, received, changesSince(published, received.files), nowMs);

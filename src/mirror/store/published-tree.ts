@@ -130,27 +130,19 @@ export async function restartAge(layout: DirectoryLayout, name: string, nowMs: n
   }
 }
 
-/** Renames a file even if someone put a folder in its place; the folder goes to the stage. */
-export async function takePlace(from: string, to: string, stage: string): Promise<void> {
-  try {
-    await renameInto(from, to);
-  } catch (error) {
-    if (systemCode(error) !== 'EISDIR') throw error;
-    await rename(to, join(stage, `obstacle-${randomUUID()}`));
-    await rename(from, to);
-  }
-}
-
 /** How often to try to rename into a folder that other instances make, and remove while it is empty. */
 const RENAME_TRIES = 10;
 
-async function renameInto(from: string, to: string): Promise<void> {
+/** Renames a file even if someone put a folder in its place; the folder goes to the stage. */
+export async function takePlace(from: string, to: string, stage: string): Promise<void> {
   for (let tries = 1; ; tries += 1) {
     await makeFolders(dirname(to));
     try {
       return await rename(from, to);
     } catch (error) {
-      if (!isMissing(error) || tries === RENAME_TRIES) throw error;
+      if (tries === RENAME_TRIES) throw error;
+      if (systemCode(error) === 'EISDIR') await rename(to, join(stage, `obstacle-${randomUUID()}`));
+      else if (!isMissing(error)) throw error;
     }
   }
 }

@@ -74,13 +74,10 @@ export async function openStage(disk: Disk, target: string): Promise<Stage> {
   });
 }
 
-/** A stage with nothing in it; makes no folder. */
-export function stageIn(
-  folder: string,
-  facts: Pick<Stage, 'target' | 'published' | 'manifestInode' | 'flushMark' | 'timeStepMs'>,
-): Stage {
-  const tree = join(folder, STAGED.tree);
-  return { ...facts, folder, tree, staged: new Set(), hasLinks: false, isWhole: false };
+/** A stage with nothing in it, by default for a target that is not published; makes no folder. */
+export function stageIn(folder: string, facts: Pick<Stage, 'target' | 'published'> & Partial<Stage>): Stage {
+  const nothing = { manifestInode: null, staged: new Set<string>(), hasLinks: false, isWhole: false };
+  return { ...nothing, flushMark: 0, timeStepMs: 1, tree: join(folder, STAGED.tree), ...facts, folder };
 }
 
 /**
