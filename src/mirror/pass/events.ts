@@ -140,18 +140,18 @@ export type PassEvent = {
 export type PassEventSink = (event: PassEvent) => void;
 
 /** The kinds of findings: wrong answers, answers from caches, settings that select nothing, lost targets, the last lease. */
-type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'lost' | 'lease';
+type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'empty' | 'lost' | 'lease';
 
 /** Remembers the findings of the previous pass, so that a lasting one is not reported again. */
 export class ReportedOnce {
   readonly #known = new Map<Subject, ReadonlySet<string>>();
 
-  /** Takes the findings of a pass. @returns those that the previous pass did not have */
-  news(subject: Subject, found: Iterable<string>): string[] {
+  /** Takes the findings of a pass. @returns those whose key the previous pass did not have */
+  news<T>(subject: Subject, found: readonly T[], keyOf: (each: T) => string = String): readonly T[] {
     const before = this.#known.get(subject);
-    const now = new Set(found);
-    this.#known.set(subject, now);
-    return [...now].filter((each) => before?.has(each) !== true);
+    const now = new Map(found.map((each) => [keyOf(each), each]));
+    this.#known.set(subject, new Set(now.keys()));
+    return [...now].flatMap(([key, each]) => (before?.has(key) === true ? [] : [each]));
   }
 }
 

@@ -11,7 +11,7 @@ import {
 } from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
 import type { Held, ListedTarget, Outcome, TargetRecord } from '../plan/record.ts';
-import { type SelectionCheck, selectsNothing } from '../plan/selection.ts';
+import { type SelectionCheck, selectsNothing, type UnmatchedPattern } from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
 import { type Cached, cachedSentence } from '../upstream/answers.ts';
@@ -125,9 +125,8 @@ export function reportCached(
   subject: 'cached lists' | 'cached contents',
   cached: Cached | null,
 ): void {
-  if (reported.news(subject, cached === null ? [] : [cached.via ?? '']).length === 0 || cached === null)
-    return;
-  emit({ name: 'listing.problem', problem: cachedSentence(cached, now()) });
+  for (const each of reported.news(subject, cached === null ? [] : [cached], ({ via }) => via ?? ''))
+    emit({ name: 'listing.problem', problem: cachedSentence(each, now()) });
 }
 
 /** The faults of the service's lists, including a cache that gave them; a sentence each. @param nowMs milliseconds since the epoch */
@@ -234,18 +233,12 @@ export function reportSelection(
   selection: SelectionCheck,
 ): void {
   emit({ name: 'selection.checked', ...selection });
-  const found = new Map<string, PassEvent>(
-    selection.unmatched.map((each) => [
-      JSON.stringify([each.setting, each.pattern]),
-      { name: 'selection.unmatched', ...each },
-    ]),
-  );
   const { repositories, unmatched } = selection;
-  if (selectsNothing(selection)) found.set('', { name: 'selection.empty', repositories, unmatched });
-  for (const key of reported.news('unmatched', found.keys())) {
-    const event = found.get(key);
-    if (event !== undefined) emit(event);
-  }
+  const keyOf = ({ setting, pattern }: UnmatchedPattern): string => JSON.stringify([setting, pattern]);
+  for (const each of reported.news('unmatched', unmatched, keyOf))
+    emit({ name: 'selection.unmatched', ...each });
+  if (reported.news('empty', selectsNothing(selection) ? [''] : []).length > 0)
+    emit({ name: 'selection.empty', repositories, unmatched });
 }
 
 /** The events of the end of an action, as far as it is news. @param before the record before it */
