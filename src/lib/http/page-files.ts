@@ -49,13 +49,15 @@ export async function loadPage(
   try {
     const program = fileURLToPath(PROGRAM_FOLDER);
     const page = new Map<string, BufferedBody>();
-    for (const each of [folder, SHARED_FOLDER])
-      for (const file of await readdir(join(program, each))) {
+    const load = async (of: string): Promise<void> => {
+      for (const file of await readdir(join(program, of))) {
         const contentType = CONTENT_TYPES.get(extname(file));
         if (contentType === undefined) continue;
-        const bytes = await readFile(join(program, each, file));
-        page.set(`${each}/${file}`, packableBody(contentType, bytes, bytes));
+        const bytes = await readFile(join(program, of, file));
+        page.set(`${of}/${file}`, packableBody(contentType, bytes, bytes));
       }
+    };
+    await Promise.all([folder, SHARED_FOLDER].map(load));
     const index = page.get(`${folder}/index.html`);
     if (index === undefined) throw new Error(`there is no index.html in ${folder}`);
     return page.set('index.html', index);
