@@ -29,18 +29,7 @@ import { type DirectoryLayout, layoutOf } from './layout.ts';
 import type { PublishMode } from './publish/moves.ts';
 
 /** The properties of a directory's file system that publishing depends on, found by trying. */
-interface FileSystemFacts {
-  /** Whether it swaps two folders in one step. */
-  readonly canExchange: boolean;
-  readonly hasHardLinks: boolean;
-  readonly hasSymbolicLinks: boolean;
-  /** It stores file times in whole multiples of this, in milliseconds; null if it does not store them. */
-  readonly timeStepMs: number | null;
-  /** Whether it treats names that differ only in case or Unicode form as one name. */
-  readonly foldsNames: boolean;
-  /** Whether it lists names as they were given. */
-  readonly keepsNames: boolean;
-}
+type FileSystemFacts = Readonly<Awaited<ReturnType<typeof probeFileSystem>>>;
 
 /** The settings that need something of the file system. */
 export interface FileSystemWants {
@@ -53,7 +42,7 @@ const NAME = 'Probe \u00e9';
 const FOLDED = 'probe e\u0301';
 
 /** Finds out by trying, in about twenty calls, what a file system can do. @throws system errors for other reasons */
-async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls): Promise<FileSystemFacts> {
+async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls) {
   const folder = join(staging, `probe-${randomUUID()}`);
   const [one, other, file] = [join(folder, 'one'), join(folder, 'other'), join(folder, NAME)];
   try {
@@ -61,11 +50,15 @@ async function probeFileSystem({ staging }: DirectoryLayout, native: NativeCalls
     await mkdir(other);
     await writeFile(file, '');
     return {
+      /** Whether it swaps two folders in one step. */
       canExchange: await can(() => native.exchange(one, other)),
       hasHardLinks: await can(() => link(file, join(one, 'link'))),
       hasSymbolicLinks: await can(() => symlink('other', join(folder, 'link'))),
+      /** It stores file times in whole multiples of this, in milliseconds; null if it does not store them. */
       timeStepMs: await timeStep(file),
+      /** Whether it treats names that differ only in case or Unicode form as one name. */
       foldsNames: (await unlessMissing(lstat(join(folder, FOLDED)))) !== null,
+      /** Whether it lists names as they were given. */
       keepsNames: (await readdir(folder)).includes(NAME),
     };
   } finally {

@@ -237,16 +237,14 @@ function refuseIntent(stage: string): void {
   );
 }
 
-/** Publishes of all instances that are going on, or were interrupted. */
-interface UnfinishedPublishes {
-  /** Their targets, by path. */
-  readonly targets: ReadonlySet<string>;
-  /** False if this user, or the disk, hides some. */
-  readonly isComplete: boolean;
-}
-
-/** Finds the unfinished publishes in a directory. @throws MirrorError `disk.*` */
-export async function unfinishedPublishes(layout: DirectoryLayout): Promise<UnfinishedPublishes> {
+/**
+ * Finds the publishes of all instances that are going on, or were interrupted.
+ * @returns their targets, by path, and whether this user, or the disk, hides none of them
+ * @throws MirrorError `disk.*`
+ */
+export async function unfinishedPublishes(
+  layout: DirectoryLayout,
+): Promise<{ readonly targets: ReadonlySet<string>; readonly isComplete: boolean }> {
   const targets = new Set<string>();
   let isComplete = true;
   const hide = (): null => {

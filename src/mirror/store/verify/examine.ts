@@ -125,12 +125,10 @@ export function foreignIn(
   return differences.filter(({ kind }) => kind === 'added').map(({ path }) => path);
 }
 
-/** How closely a tree is examined: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
-export type ExamineDepth = 'facts' | 'bytes';
-
 /** How a tree is examined. */
 export interface ExamineOptions {
-  readonly depth: ExamineDepth;
+  /** How closely: `facts` by `lstat` alone, `bytes` also by the SHA-256 of every file. */
+  readonly depth: 'facts' | 'bytes';
   /** Ends the examination; its reason is thrown. */
   readonly signal: AbortSignal;
   /** Receives the number of bytes as they are read. */
