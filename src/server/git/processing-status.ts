@@ -1,9 +1,8 @@
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
-import { checkWorkbook, type Finding, workbookKindOf } from '../checker/checker.ts';
+import { checkWorkbook, type Finding } from '../checker/checker.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import type { ProcessingStatus, WorkbookRow } from '../http/library.ts';
 import type { Git } from './git.ts';
-import { readBlob } from './objects.ts';
 import type { Registry } from './repositories.ts';
 import type { Tell } from './tell.ts';
 
@@ -11,7 +10,10 @@ export const SUCCESS: ProcessingStatus = { status: 'success', processing: 0, fai
 export const PROCESSING: ProcessingStatus = { status: 'processing', processing: 1, failure: 0 };
 const FAILURE: ProcessingStatus = { status: 'failure', processing: 0, failure: 1 };
 
-const REASONS: Readonly<Record<Exclude<Finding, 'workbook'>, string>> = {
+/** The outcome of a check; `unread`: Git could not read the file. */
+type Outcome = Finding | 'unread';
+
+const REASONS: Readonly<Record<Exclude<Outcome, 'workbook'>, string>> = {
   foreign: 'it is not a workbook, although it is named like one',
   damaged: 'it is damaged',
   unread: 'git cannot read it',
@@ -25,21 +27,16 @@ export function createProcessingStatuses(git: Git, registry: Registry, tell: Tel
   const stop = new AbortController();
   const { signal } = stop;
   /** By {@link WorkbookRow.contentKey}. */
-  let findings = new Map<string, Finding>();
+  let findings = new Map<string, Outcome>();
   let looked: readonly WorkbookRow[] = [];
   /** The newest version last. */
   let pending: WorkbookRow[] = [];
 
-  async function findingOf({ contentKey = '', integration, path }: WorkbookRow): Promise<Finding> {
+  async function findingOf({ contentKey = '', integration, path }: WorkbookRow): Promise<Outcome> {
     const id = registry.list().find(({ full_name }) => full_name === integration)?.id ?? '';
     const [blobId = ''] = contentKey.split(' ');
-    try {
-      const file = await readBlob(git, registry.gitDirectory(id), blobId, signal);
-      return await checkWorkbook(workbookKindOf(path), file);
-    } catch {
-      // The error is not lost: a request for the file reports it again.
-      return 'unread';
-    }
+    // The error is not lost: a request for the file reports it again.
+    return checkWorkbook(git, registry.gitDirectory(id), blobId, path, signal).catch(() => 'unread');
   }
 
   /** Checks pending versions, including those added while it runs. */

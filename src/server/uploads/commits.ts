@@ -4,10 +4,9 @@ import { dirname, join } from 'node:path';
 import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { invalid, RequestError, tooLarge } from '../../lib/http/request.ts';
-import { checkWorkbook, workbookKindOf } from '../checker/checker.ts';
+import { checkWorkbook } from '../checker/checker.ts';
 import type { Bytes, Upload } from '../http/library.ts';
 import { type Git, settingArguments } from '../git/git.ts';
-import { readBlob } from '../git/objects.ts';
 import { type Heads, readBranches, settleDefaultBranch } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 
@@ -50,8 +49,7 @@ export function createUploads(
         return places.run(() => git.text(gitDirectory, args, { isLong: true }));
       });
       if (!isWorkbookName(name)) return { blobId, isAsNamed: true };
-      const file = await readBlob(git, gitDirectory, blobId, new AbortController().signal);
-      return { blobId, isAsNamed: (await checkWorkbook(workbookKindOf(name), file)) === 'workbook' };
+      return { blobId, isAsNamed: (await checkWorkbook(git, gitDirectory, blobId, name)) === 'workbook' };
     },
     /** @throws RequestError 400 if Git refuses it, 409 if the branch has moved or nothing would change */
     async commit(repositoryId: string, upload: Upload) {
