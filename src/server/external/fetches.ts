@@ -6,16 +6,6 @@ import type { RegisteredRepository } from '../git/repository-index.ts';
 import { adviceOf, type Tell } from '../git/tell.ts';
 import { RemoteError } from './errors.ts';
 
-/** Why a repository could not be fetched the last time. */
-export interface FetchProblem {
-  readonly error: unknown;
-  readonly nextAttempt: Date;
-  /** Starts the next attempt. */
-  readonly timer: NodeJS.Timeout;
-  /** Number of failures in a row. */
-  readonly failures: number;
-}
-
 /**
  * Updates a repository from its source, or clones it, and returns whether anything was different.
  * @param onChange called when there is something to fetch
@@ -34,7 +24,12 @@ interface FetchState {
   readonly fetch: SharedWork<void>;
   /** Whether changes are coming. */
   isFetching: boolean;
-  problem: FetchProblem | null;
+  /** Why the last fetch failed; null if it succeeded. */
+  error: unknown;
+  /** Number of failures in a row. */
+  failures: number;
+  /** Starts the next fetch after a failure. */
+  timer?: NodeJS.Timeout;
 }
 
 /** Fetches the external repositories of a list, and immediately those that were never fetched. */
@@ -63,8 +58,8 @@ export class Fetches {
   }
 
   /** Why the last fetch failed; null if it succeeded. */
-  problemOf(id: string): FetchProblem | null {
-    return this.states.get(id)?.problem ?? null;
+  errorOf(id: string): unknown {
+    return this.states.get(id)?.error ?? null;
   }
 
   /**
@@ -78,7 +73,8 @@ export class Fetches {
     const state: FetchState = {
       fetch: shareWork(() => this.places.run(() => this.fetchInTurn(id, state))),
       isFetching: false,
-      problem: null,
+      error: null,
+      failures: 0,
     };
     this.states.set(id, state);
     return state.fetch();
@@ -96,7 +92,7 @@ export class Fetches {
   startComparing(intervalMs: number): void {
     const compare = (): void => {
       // A fetch that is requested during a first clone would start right after its failure.
-      for (const { id, cloned } of this.list()) if (cloned && this.problemOf(id) === null) this.soon(id);
+      for (const { id, cloned } of this.list()) if (cloned && this.errorOf(id) === null) this.soon(id);
     };
     compare();
     this.comparisons = setInterval(compare, Math.min(intervalMs, LONGEST_TIMER_MS));
@@ -106,7 +102,7 @@ export class Fetches {
   async close(): Promise<void> {
     this.isClosed = true;
     clearInterval(this.comparisons);
-    for (const { problem } of this.states.values()) clearTimeout(problem?.timer);
+    for (const { timer } of this.states.values()) clearTimeout(timer);
     // The next fetch of each does nothing, and begins when the running one has ended.
     await Promise.all([...this.states.values()].map((state) => state.fetch()));
   }
@@ -116,7 +112,7 @@ export class Fetches {
   }
 
   private async fetchInTurn(id: string, state: FetchState): Promise<void> {
-    clearTimeout(state.problem?.timer);
+    clearTimeout(state.timer);
     const repository = this.find(id);
     if (this.isClosed || repository === undefined || repository.source === null) return;
     const { full_name: name, cloned } = repository;
@@ -128,8 +124,8 @@ export class Fetches {
         this.tell(`${name}: ${cloned ? 'fetched what changed' : 'cloned'}`);
         this.onFetched(id);
       }
-      if (state.problem !== null) this.tell(`${name}: can be fetched again`);
-      state.problem = null;
+      if (state.error !== null) this.tell(`${name}: can be fetched again`);
+      Object.assign(state, { error: null, failures: 0 });
     } catch (error) {
       this.putOff(repository, state, error);
       throw error;
@@ -141,12 +137,12 @@ export class Fetches {
   private putOff({ id, full_name, cloned }: RegisteredRepository, state: FetchState, error: unknown): void {
     // A program that is ended because the service ends has not failed.
     if (this.isClosed) return;
-    const failures = (state.problem?.failures ?? 0) + 1;
+    state.error = error;
+    state.failures += 1;
     const isTooLarge = error instanceof RemoteError && error.trouble === 'too_large';
-    const delayMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, failures, Math.random());
-    const timer = setTimeout(() => this.soon(id), delayMs);
-    state.problem = { error, nextAttempt: new Date(Date.now() + delayMs), timer, failures };
-    if (failures > 1) return;
+    const delayMs = isTooLarge ? DAY_MS : backOffDelayMs(BACK_OFF, state.failures, Math.random());
+    state.timer = setTimeout(() => this.soon(id), delayMs);
+    if (state.failures > 1) return;
     const what = cloned
       ? 'cannot be fetched; the data from the last fetch stays'
       : 'cannot be cloned, and has no contents until then';

@@ -168,15 +168,13 @@ export class Registry {
    */
   presentDirectory(id: string): string {
     if (this.rows.some((row) => row.id === id && row.cloned)) return this.gitDirectory(id);
-    const problem = this.fetches.problemOf(id);
-    let message = 'this repository is being cloned for the first time: its contents come after that';
-    if (problem !== null) {
-      const { error, nextAttempt } = problem;
-      // Clients must not see errors of this machine.
-      const why = error instanceof RemoteError ? error.message : 'the service has an error; its log says why';
-      const next = nextAttempt.toISOString();
-      message = `this repository must be cloned, and cloning fails: ${why}; the next attempt is at ${next}`;
-    }
+    const error = this.fetches.errorOf(id);
+    // Clients must not see errors of this machine.
+    const why = error instanceof RemoteError ? error.message : 'the service has an error; its log says why';
+    const message =
+      error === null
+        ? 'this repository is being cloned for the first time: its contents come after that'
+        : `this repository must be cloned, and cloning fails: ${why}`;
     // Without Retry-After: clients take that for the service as a whole (RFC 9110, section 15.6.4).
     throw new RequestError(503, 'processing', message);
   }

@@ -53,7 +53,7 @@ it('waits after a first clone that fails during a comparison', async () => {
   fetches.startComparing(1_000_000);
   begun[0]?.(new Error('no'));
   await vi.advanceTimersByTimeAsync(1000);
-  expect(fetches.problemOf(ROW.id)).not.toBeNull();
+  expect(fetches.errorOf(ROW.id)).not.toBeNull();
   expect(begun).toHaveLength(1);
   await fetches.close();
 });
