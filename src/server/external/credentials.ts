@@ -1,4 +1,4 @@
-import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdir, readdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
@@ -38,7 +38,7 @@ const SHORTEST_TOKEN = 20;
  */
 export function secretsOf(text: string): string[] {
   const fields = new Map(
-    text.split(/\r?\n/).map((line) => [line.replace(/=.*/, ''), line.replace(/^.*?=/, '')]),
+    text.split(/\r?\n/).map((line) => [line.replace(/=.*/s, ''), line.replace(/^.*?=/s, '')]),
   );
   const username = fields.get('username') ?? '';
   const password = fields.get('password') ?? '';
@@ -46,10 +46,4 @@ export function secretsOf(text: string): string[] {
   if (password !== '' && username.length < SHORTEST_TOKEN) fields.delete('username');
   const sent = Buffer.from(`${username}:${password}`).toString('base64');
   return [...fields.values(), sent].filter((secret) => secret !== '');
-}
-
-/** Reads the secrets in a file of credentials; none if there is no such file. */
-export async function readSecrets(path: string): Promise<string[]> {
-  const text = await readFile(path, 'utf8').catch(() => null);
-  return text === null ? [] : secretsOf(text);
 }

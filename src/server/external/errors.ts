@@ -5,7 +5,7 @@ import { scrub, SHORTEST_SECRET } from '../../lib/text/scrub.ts';
 export type RemoteTrouble = 'credentials_refused' | 'too_large' | 'unreachable' | 'unsupported';
 
 const HINTS: Readonly<Record<RemoteTrouble, string>> = {
-  credentials_refused: 'Check user name and password, and that they may read the repository.',
+  credentials_refused: 'Give the user name and password of a user who may read the repository.',
   too_large: 'Connect a smaller repository: this limit is fixed.',
   unreachable: "Check the address, and that the service's machine reaches it.",
   unsupported: 'Convert the repository to SHA-1, the format whose ids have 40 digits.',
@@ -21,10 +21,9 @@ export class RemoteError extends MirrorError {
   }
 }
 
-/** Git's words when it has no user name or password to send (LC_ALL=C; git 2.39 to 2.51). */
-const UNASKED = /could not read (?:Username|Password)/;
-/** Git's words for a user name or password that is wrong. */
-const REFUSAL = /Authentication failed|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
+/** Git's words for a user name or password that is missing or wrong (LC_ALL=C; git 2.39 to 2.51). */
+const REFUSAL =
+  /could not read (?:Username|Password)|Authentication failed|requested URL returned error: 40[13]\b|HTTP 40[13]\b/;
 
 /**
  * Says why git could not read a repository elsewhere. A server may echo what it received, so secrets are masked. If a secret is
@@ -33,16 +32,14 @@ const REFUSAL = /Authentication failed|requested URL returned error: 40[13]\b|HT
  * @param secrets the texts to mask
  */
 export function describeComplaint(said: string, secrets: readonly string[]): RemoteError {
-  if (UNASKED.test(said)) {
-    const hint = 'Give both, of a user who may read the repository.';
-    const message = 'the Git server asks for a user name and password';
-    return new RemoteError('credentials_refused', message, hint);
-  }
   const reason = secrets.some(({ length }) => length < SHORTEST_SECRET)
     ? 'the words of git are not shown, as the password is too short to be masked in them'
     : reasonIn(scrub(said, secrets));
   return REFUSAL.test(said)
-    ? new RemoteError('credentials_refused', `the repository asks for other credentials: ${reason}`)
+    ? new RemoteError(
+        'credentials_refused',
+        `the Git server asks for a valid user name and password: ${reason}`,
+      )
     : new RemoteError('unreachable', `the repository cannot be read: ${reason}`);
 }
 

@@ -1,5 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import { lookup } from 'node:dns/promises';
+import { readFile } from 'node:fs/promises';
 import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
 
@@ -11,7 +12,7 @@ import { operatorsProxy } from '../../lib/net/operators-proxy.ts';
 import { printable } from '../../lib/text/humanize.ts';
 import type { Protocol } from '../git/addresses.ts';
 import { type Git, settingArguments } from '../git/git.ts';
-import { readSecrets } from './credentials.ts';
+import { secretsOf } from './credentials.ts';
 import { describeComplaint, RemoteError } from './errors.ts';
 
 /** A repository elsewhere, as Git reaches it. */
@@ -21,14 +22,6 @@ export interface Remote {
   readonly protocol: Protocol;
   /** The path of the file with its credentials, as Git reads them; without credentials there is no such file. */
   readonly credentialFile: string;
-}
-
-/** How git gets to a server. */
-interface Way {
-  readonly settings: readonly string[];
-  readonly environment: NodeJS.ProcessEnv;
-  /** The checked addresses that git connects to; empty where it connects to a proxy, which looks the name up, or to no server. */
-  readonly addresses: readonly LookupAddress[];
 }
 
 /**
@@ -55,9 +48,10 @@ async function addressesOf(host: string): Promise<LookupAddress[]> {
 /**
  * Decides how git gets to a server. The name is looked up once, and git connects to the very addresses that were checked. Where the
  * operator's environment names a proxy, the proxy looks the name up, and decides.
+ * @returns the settings and variables of git, and the checked addresses; none of them for a proxy or without a server
  * @throws RemoteError for a name without an address, or with a link-local one only
  */
-async function wayTo({ source, protocol }: Remote): Promise<Way> {
+async function wayTo({ source, protocol }: Remote) {
   if (protocol === 'file') return { settings: [], environment: {}, addresses: [] };
   const { hostname, port: given } = new URL(source);
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
@@ -71,10 +65,8 @@ async function wayTo({ source, protocol }: Remote): Promise<Way> {
   const addresses = found.filter((each) => !isLinkLocal(each));
   if (addresses.length === 0) {
     const list = found.map(({ address }) => address).join(', ');
-    throw new RemoteError(
-      'unreachable',
-      `${host} is link-local (${list}), and no repository is cloned from there`,
-    );
+    const message = `${host} is link-local (${list}), and no repository is cloned from there`;
+    throw new RemoteError('unreachable', message);
   }
   const pins = addresses.map(({ address, family }) => (family === 6 ? `[${address}]` : address)).join(',');
   // An IP address needs no lookup.
@@ -161,8 +153,10 @@ export async function reach(
   args: readonly string[],
   limitMs?: number,
 ): Promise<string> {
+  const readSecrets = async (): Promise<string[]> =>
+    secretsOf(await readFile(remote.credentialFile, 'utf8').catch(() => ''));
   // The file may be replaced at any time, even after git has read it.
-  const before = await readSecrets(remote.credentialFile);
+  const before = await readSecrets();
   const way = await wayTo(remote);
   const { settings, environment } = accessTo(remote);
   const signal = limitMs === undefined ? undefined : AbortSignal.timeout(limitMs);
@@ -178,6 +172,6 @@ export async function reach(
       throw new RemoteError('unreachable', `the Git server takes over ${(limitMs ?? 0) / 1000} s to answer`);
     if (REDIRECT.test(error.message) && way.addresses.length > 0)
       throw await redirected(remote.source, way.addresses);
-    throw describeComplaint(error.message, [...before, ...(await readSecrets(remote.credentialFile))]);
+    throw describeComplaint(error.message, [...before, ...(await readSecrets())]);
   }
 }

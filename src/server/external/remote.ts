@@ -27,14 +27,6 @@ export function remoteOf(
   }
 }
 
-/** The branches and tags of a repository at one moment. */
-export interface References {
-  /** Lines of object id, tab and full name, such as `refs/heads/main`, sorted. */
-  readonly lines: readonly string[];
-  /** Full name of the default branch; null where HEAD names none that exists. */
-  readonly head: string | null;
-}
-
 /** The references that the service has, and their patterns. */
 const PREFIXES = ['refs/heads/', 'refs/tags/'];
 const PATTERNS = PREFIXES.map((prefix) => `${prefix}*`);
@@ -43,8 +35,11 @@ const REFSPECS = PATTERNS.map((pattern) => `+${pattern}:${pattern}`);
 /** Timeout for a server's list of references, in milliseconds. */
 const COMPARISON_LIMIT_MS = 60_000;
 
-/** Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`. */
-export function parseReferences(output: string): References {
+/**
+ * Reads the output of `git ls-remote --symref`: lines of id, tab, name, and one of `ref: `, name, tab, `HEAD`.
+ * @returns the lines of branches and tags, sorted, and the full name of the default branch; null where HEAD names none that exists
+ */
+export function parseReferences(output: string) {
   const [, head = ''] = /^ref: (refs\/heads\/[^\n]+)\tHEAD$/m.exec(output) ?? [];
   // Lines that end with `^{}` name the object that a tag points to. Symbolic branches have a line of `ref: ` besides the one of their id.
   const isReference = (line: string): boolean => /^[^ \t]+\trefs\/(?:heads|tags)\/.*(?<!\^\{\})$/s.test(line);
@@ -57,11 +52,7 @@ export function parseReferences(output: string): References {
  * @param limitMs how long the answer may take, in milliseconds
  * @throws RemoteError when it cannot be read
  */
-export async function askRemote(
-  git: Git,
-  remote: Remote,
-  limitMs: number = COMPARISON_LIMIT_MS,
-): Promise<References> {
+export async function askRemote(git: Git, remote: Remote, limitMs: number = COMPARISON_LIMIT_MS) {
   const args = ['ls-remote', '--symref', '--', remote.source, 'HEAD', ...PATTERNS];
   const references = parseReferences(await reach(git, remote, null, args, limitMs));
   // The service's versions have ids of 40 digits (service specification, section 2.3).
@@ -70,7 +61,7 @@ export async function askRemote(
   return references;
 }
 
-async function ownReferences(git: Git, gitDirectory: string): Promise<References> {
+async function ownReferences(git: Git, gitDirectory: string) {
   const args = ['for-each-ref', '--format=%(objectname)%09%(refname)', ...PREFIXES];
   const [output, branch] = await Promise.all([git.text(gitDirectory, args), readDefaultBranch(gitDirectory)]);
   return parseReferences(`ref: refs/heads/${branch ?? ''}\tHEAD\n${output}`);
@@ -118,14 +109,14 @@ export async function pull(
   maxBytes: number,
   onChange: () => void,
 ): Promise<boolean> {
-  const theirs = await askRemote(git, remote);
+  const { lines, head } = await askRemote(git, remote);
   const own = await ownReferences(git, gitDirectory);
-  const isHeadOther = theirs.head !== null && theirs.head !== own.head;
-  if (own.lines.join('\n') === theirs.lines.join('\n') && !isHeadOther) return false;
+  const isHeadOther = head !== null && head !== own.head;
+  if (own.lines.join('\n') === lines.join('\n') && !isHeadOther) return false;
   onChange();
   await checkSize(git, gitDirectory, maxBytes);
   await fetchReferences(git, remote, gitDirectory);
-  if (isHeadOther) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', theirs.head]);
+  if (isHeadOther) await git.run(gitDirectory, ['symbolic-ref', 'HEAD', head]);
   await settleDefaultBranch(git, gitDirectory);
   await checkSize(git, gitDirectory, maxBytes);
   return true;
