@@ -49,19 +49,12 @@ export async function clearAway(gitDirectory: string): Promise<void> {
     await rm(join(gitDirectory, name), { recursive: true, force: true });
 }
 
-/** Git's default limits for packing a repository (git-gc(1)). Unreachable objects stay: an upload may still become a commit. */
-const PACKING_SETTINGS = settingArguments(
-  'gc.auto=6700',
-  'gc.autoPackLimit=50',
-  'gc.pruneExpire=2.weeks.ago',
-  'gc.autoDetach=false',
-);
-
 /**
  * Packs a repository that has grown: every fetch and push leaves a pack, and every upload single objects. Git allows reading and
- * writing at the same time, and packs a repository in one process only. A failed run loses nothing, and is repeated after the next change.
+ * writing at the same time, and packs a repository in one process only. Unreachable objects stay for two weeks: an upload may still
+ * become a commit. A failed run loses nothing, and is repeated after the next change.
  */
 export async function packGrown(git: Git, gitDirectory: string): Promise<void> {
-  const args = [...PACKING_SETTINGS, 'gc', '--auto', '--quiet'];
+  const args = [...settingArguments('gc.autoDetach=false'), 'gc', '--auto', '--quiet'];
   await git.run(gitDirectory, args, { isLong: true }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
 import { RequestError } from '../../lib/http/request.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Content } from '../http/library.ts';
-import type { Git } from './git.ts';
+import { type Git, settingArguments } from './git.ts';
 import { type Branches, readBranches } from './refs.ts';
 
 /** Git knows this tree in every repository; its archive is empty. */
@@ -44,16 +44,9 @@ async function commitOfFolder(
   treeId: string,
 ): Promise<string> {
   const date = await git.text(gitDirectory, ['show', '--no-patch', '--format=@%ct +0000', commitId, '--']);
-  const [name, email] = ['workbook-mirror', 'workbook-mirror@localhost'];
-  return git.text(gitDirectory, ['commit-tree', '-m', 'folder', treeId], {
-    environment: {
-      GIT_AUTHOR_NAME: name,
-      GIT_AUTHOR_EMAIL: email,
-      GIT_AUTHOR_DATE: date,
-      GIT_COMMITTER_NAME: name,
-      GIT_COMMITTER_EMAIL: email,
-      GIT_COMMITTER_DATE: date,
-    },
+  const author = settingArguments('user.name=workbook-mirror', 'user.email=workbook-mirror@localhost');
+  return git.text(gitDirectory, [...author, 'commit-tree', '-m', 'folder', treeId], {
+    environment: { GIT_AUTHOR_DATE: date, GIT_COMMITTER_DATE: date },
   });
 }
 

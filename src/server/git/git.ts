@@ -3,12 +3,7 @@ import { buffer } from 'node:stream/consumers';
 
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import {
-  type ProgramEnd,
-  type ProgramStart,
-  type RunningProgram,
-  startProgram,
-} from '../../lib/process/run.ts';
+import { type ProgramStart, type RunningProgram, startProgram } from '../../lib/process/run.ts';
 import type { Bytes } from '../http/library.ts';
 
 /** How git is started; without `input`, its standard input is empty. */
@@ -40,7 +35,6 @@ const FIXED_SETTINGS = settingArguments(
   'core.bigFileThreshold=1m',
   `core.attributesFile=${devNull}`,
   `core.hooksPath=${devNull}`,
-  'gc.auto=0',
   'maintenance.auto=false',
   // Git writes through to the disk before it goes on: an acknowledged change survives a power cut.
   'core.fsync=all',
@@ -75,20 +69,7 @@ function cleanEnvironment(added: StartOptions['environment']): NodeJS.ProcessEnv
 /** A running git program. */
 export type GitProcess = ReturnType<Git['start']>;
 
-/** How a git program ended. */
-interface GitExit {
-  /** Null if a signal ended it or it could not be started. */
-  readonly code: number | null;
-  /** The end of its standard error, without the user part of any address. */
-  readonly complaint: string;
-}
-
-function exitOf({ exitCode, said, startError }: ProgramEnd): GitExit {
-  const complaint = startError === null ? said : `git cannot be started: ${startError.message}`;
-  return { code: exitCode, complaint: complaint.replaceAll(/\/\/[^/\s@]*@/g, '//') };
-}
-
-function failure(args: readonly string[], { code, complaint }: GitExit): MirrorError {
+function failure(args: readonly string[], code: number | null, complaint: string): MirrorError {
   // Settings (`-c`) come before the subcommand.
   const subcommand = args.find((arg, index) => arg !== '-c' && args[index - 1] !== '-c') ?? '';
   const ending = code === null ? 'was ended early' : `ended with ${code}`;
@@ -107,7 +88,8 @@ export class Git {
   private isStopped = false;
 
   /**
-   * Starts git and gives its output as it comes; the caller must check `exit`.
+   * Starts git and gives its output as it comes; the caller must check `exit`: its code, null if a signal ended git or it could not be
+   * started, and the end of its standard error, without the user part of any address.
    * @param gitDirectory the bare repository, or null for a command that needs none
    */
   start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
@@ -122,7 +104,10 @@ export class Git {
       ...others,
     });
     this.running.add(program);
-    const exit = program.ended.then(exitOf);
+    const exit = program.ended.then(({ exitCode, said, startError }) => {
+      const words = startError === null ? said : `git cannot be started: ${startError.message}`;
+      return { code: exitCode, complaint: words.replaceAll(/\/\/[^/\s@]*@/g, '//') };
+    });
     void exit.finally(() => this.running.delete(program));
     return { stdout: program.stdout, fed: program.fed, exit };
   }
@@ -144,8 +129,8 @@ export class Git {
       // The program, or a child of it, could never end if its pipe were not emptied.
       stdout.destroy();
     }
-    const ended = await exit;
-    if (ended.code !== 0) throw failure(args, ended);
+    const { code, complaint } = await exit;
+    if (code !== 0) throw failure(args, code, complaint);
   }
 
   /** As `output`, in a place of those for clients. @throws also the reason of `signal` */
