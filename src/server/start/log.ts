@@ -1,3 +1,5 @@
+import { unescape } from 'node:querystring';
+
 import type { Settings } from '../../config/schema.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
@@ -48,13 +50,10 @@ export function logAlways(text: TerminalText): void {
 /** A key of this service, even a revoked one, and user and password in an address. */
 const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@]+:[^/@]*(?=@)/g;
 
-/** Masks secrets in a text, even if it is encoded once, as an address in a path is. */
+/** Decodes a text once, as an address in a path is encoded, and masks secrets in it. */
 function masked(text: string, secrets: readonly string[]): string {
   const mask = (plain: string): string => scrub(plain, secrets).replaceAll(SECRETS, '$1[hidden]');
-  const decoded = text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (bytes) =>
-    Buffer.from(bytes.replaceAll('%', ''), 'hex').toString('utf8'),
-  );
-  return mask(decoded) === decoded ? mask(text) : mask(decoded);
+  return mask(unescape(scrub(text, secrets)));
 }
 
 /**

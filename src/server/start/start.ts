@@ -93,13 +93,9 @@ export async function serveUntilStopped({
  * reload their settings, changes nothing.
  */
 export async function withStopSignal(serve: (stop: AbortSignal) => Promise<void>): Promise<void> {
-  const onHangUp = (): void =>
-    log('SIGHUP changes nothing here: new keys are valid immediately, new settings after a restart.');
-  process.on('SIGHUP', onHangUp);
-  try {
-    await untilStopped(serve);
-    log('Stopped.');
-  } finally {
-    process.off('SIGHUP', onHangUp);
-  }
+  process.on('SIGHUP', () =>
+    log('SIGHUP changes nothing here: new keys are valid immediately, new settings after a restart.'),
+  );
+  await untilStopped(serve);
+  log('Stopped.');
 }

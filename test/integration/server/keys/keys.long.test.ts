@@ -199,6 +199,7 @@ describe('a running service', () => {
     const { serving, ask } = await serve({ WORKBOOK_MIRROR_SERVE_API_KEY: 'key-of-settings' });
     expect(await ask(`/webhooks/push?key=${key}`, {})).toBe(405);
     expect(await ask(`/webhooks/${key}`, {})).toBe(404);
+    expect(await ask(`/webhooks/${key.replace('_', '%5F')}`, {})).toBe(404);
     const address = encodeURIComponent('https://anna:pass-of-anna@example.com/x.git');
     expect(await ask(`/repos/${address}/contents`, { 'x-api-key': 'key-of-settings' })).toBe(404);
     expect(await ask('/key-of-settings', {})).toBe(404);
