@@ -37,12 +37,7 @@ async function findObject(git: Git, gitDirectory: string, commitId: string, path
  * current time, so no two are alike; archives of a commit are the same each time. The commit belongs to no branch.
  * @returns the commit's id, which depends only on the parameters
  */
-async function commitOfFolder(
-  git: Git,
-  gitDirectory: string,
-  commitId: string,
-  treeId: string,
-): Promise<string> {
+async function commitOfFolder(git: Git, gitDirectory: string, commitId: string, treeId: string) {
   const date = await git.text(gitDirectory, ['show', '--no-patch', '--format=@%ct +0000', commitId, '--']);
   const author = settingArguments('user.name=workbook-mirror', 'user.email=workbook-mirror@localhost');
   return git.text(gitDirectory, [...author, 'commit-tree', '-m', 'folder', treeId], {

@@ -117,11 +117,7 @@ export class Git {
    * @param gitDirectory the bare repository, or null for a command that needs none
    * @throws MirrorError `service.failed` when it does not exit with 0
    */
-  async *output(
-    gitDirectory: string | null,
-    args: readonly string[],
-    options?: StartOptions,
-  ): AsyncIterable<Buffer> {
+  async *output(gitDirectory: string | null, args: readonly string[], options?: StartOptions) {
     const { stdout, exit } = this.start(gitDirectory, args, options);
     try {
       yield* stdout as AsyncIterable<Buffer>;

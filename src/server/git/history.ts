@@ -50,12 +50,7 @@ export async function readHistories(
 }
 
 /** Counts how many commits need the table of each: its children in the range, and one more for a head. */
-async function countUses(
-  git: Git,
-  gitDirectory: string,
-  range: string,
-  heads: ReadonlySet<string>,
-): Promise<Map<string, number>> {
+async function countUses(git: Git, gitDirectory: string, range: string, heads: ReadonlySet<string>) {
   const uses = new Map([...heads].map((id) => [id, 1]));
   const args = ['rev-list', '--parents', '--stdin'];
   const text = await git.text(gitDirectory, args, { input: range, isLong: true });

@@ -34,11 +34,7 @@ const PUSH_GRACE_MS = 10_000;
 const MAX_WANTS_BYTES = 64 * 1024 ** 2;
 
 /** A request as git-http-backend(1) reads it (RFC 3875). */
-function cgiVariables(
-  gitDirectory: string,
-  asked: string,
-  { method, headers, query }: ServiceRequest,
-): Record<string, string> {
+function cgiVariables(gitDirectory: string, asked: string, { method, headers, query }: ServiceRequest) {
   return {
     GIT_HTTP_EXPORT_ALL: '1',
     GIT_HTTP_MAX_REQUEST_BUFFER: String(MAX_WANTS_BYTES),

@@ -33,11 +33,7 @@ export async function readHeads(git: Git, gitDirectory: string): Promise<Heads> 
  * git, so that no name can be mistaken for an option or for an expression such as `main~1`.
  */
 export async function readBranches(git: Git, gitDirectory: string): Promise<Branches> {
-  const [heads, defaultBranch] = await Promise.all([
-    readHeads(git, gitDirectory),
-    readDefaultBranch(gitDirectory),
-  ]);
-  return { defaultBranch, heads };
+  return { defaultBranch: await readDefaultBranch(gitDirectory), heads: await readHeads(git, gitDirectory) };
 }
 
 /** Reads which branch HEAD names (gitrepository-layout(5)), whether it exists or not; null where it names a commit. */

@@ -196,10 +196,7 @@ export class Registry {
   }
 
   /** Adds a repository, which becomes visible once it is made, unless its name is taken. @throws RequestError 409 */
-  private async add(
-    row: RegisteredRepository,
-    make: (row: RegisteredRepository) => Promise<void>,
-  ): Promise<RegisteredRepository> {
+  private async add(row: RegisteredRepository, make: (row: RegisteredRepository) => Promise<void>) {
     const { full_name: name } = row;
     // The name is reserved while its repository is made.
     if (this.incomingNames.has(name) || this.rows.some(({ full_name }) => full_name === name))
@@ -251,9 +248,7 @@ export class Registry {
   }
 
   /** Changes the list; resolves once that is durable and visible. */
-  private change(
-    make: (rows: readonly RegisteredRepository[]) => readonly RegisteredRepository[],
-  ): Promise<void> {
+  private change(make: (rows: readonly RegisteredRepository[]) => readonly RegisteredRepository[]) {
     return this.changes.run(async () => {
       const rows = make(this.rows);
       await writeIndex(this.root, rows);

@@ -76,11 +76,7 @@ const NAME = /^(?=.*[\p{L}\p{N}])(?!\s|.*\s$)[^\p{Cc}\p{Bidi_Control}\u2028\u202
  * @returns the key itself, and its stored form
  * @throws MirrorError `usage.invalid` for a name that cannot be an author
  */
-export function makeKey(
-  kind: KeyKind,
-  name: string,
-  createdAt: Date,
-): { readonly key: string; readonly stored: StoredKey } {
+export function makeKey(kind: KeyKind, name: string, createdAt: Date) {
   if (!NAME.test(name)) {
     const message = `${JSON.stringify(name)} cannot be the name of a key: it needs a letter or digit, at most 200 characters, no <, > or control character, and no space at its ends.`;
     throw new MirrorError('usage.invalid', message, {

@@ -47,12 +47,7 @@ export interface ServeStart extends Omit<Sources, 'keys'> {
  * Serves until the signal fires. Once it is ready, it prints one line on standard output, the base address.
  * @throws MirrorError `http.unusable`, and the errors of `onListening`
  */
-export async function serveUntilStopped({
-  settings,
-  stop,
-  mirrorDirectory,
-  ...rest
-}: ServeStart): Promise<void> {
+export async function serveUntilStopped({ settings, stop, mirrorDirectory, ...rest }: ServeStart) {
   const { directory, listen } = settings;
   const { keys, temporary, secrets } = await openServedKeys(settings);
   const service = createService({
