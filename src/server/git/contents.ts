@@ -2,10 +2,8 @@ import { RequestError } from '../../lib/http/request.ts';
 import { partOf } from '../http/conditions.ts';
 import type { Content } from '../http/library.ts';
 import { type Git, settingArguments } from './git.ts';
+import { EMPTY_TREE } from './objects.ts';
 import { type Branches, readBranches } from './refs.ts';
-
-/** Git knows this tree in every repository; its archive is empty. */
-const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 
 /** @returns the empty tree for the default branch of a repository without branches */
 function chooseCommit(branches: Branches, branch: string | null): string {

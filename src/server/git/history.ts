@@ -2,7 +2,7 @@ import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Version } from '../http/library.ts';
 import type { Git } from './git.ts';
-import { FILE_MODE } from './objects.ts';
+import { EMPTY_TREE, FILE_MODE } from './objects.ts';
 
 /** A workbook at a commit. */
 export interface Workbook {
@@ -66,9 +66,6 @@ interface Commit extends Pick<Version, 'id' | 'author' | 'createdAt' | 'message'
   readonly changes: ReadonlyMap<string, Pick<Workbook, 'mode' | 'blobId'>>;
 }
 
-/** Git's empty tree, given as the parent of a first version: the specification says that `parent.id` is a string. */
-const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
-
 /**
  * Makes the table of a commit from those of its parents. A workbook is as in the first parent that holds the same file, and has that
  * parent's version. Where no parent does, the commit is the version, and its previous version comes from the first parent that has a
@@ -91,6 +88,7 @@ function createFold(tables: WorkbookTables, uses: Map<string, number>) {
     const updates = [...changes].map(([path, file]) => {
       const before = parents.flatMap((table) => table.get(path) ?? []);
       const same = before.find(({ mode, blobId }) => mode === file.mode && blobId === file.blobId);
+      // The specification says that `parent.id` is a string.
       const parentId = before[0]?.version.id ?? EMPTY_TREE;
       const action = before.length === 0 ? 'add' : 'modify';
       return [path, same ?? { version: { id, action, parentId, ...facts }, ...file }] as const;

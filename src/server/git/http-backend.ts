@@ -18,8 +18,6 @@ const RULES = [
   'receive.hideRefs=refs',
   'receive.hideRefs=!refs/heads',
   'receive.hideRefs=!refs/tags',
-  // This is the default; if it is set, git does not advise the client about settings of the service.
-  'receive.denyDeleteCurrent=refuse',
   'receive.fsckObjects=true',
   'receive.fsck.badTimezone=warn',
   'receive.fsck.missingSpaceBeforeDate=warn',
@@ -110,13 +108,6 @@ export function createGitServer(
 ) {
   const args = [...settingArguments(...RULES, `receive.maxInputSize=${maxUploadBytes}`), 'http-backend'];
 
-  /** The work after a push, done even if the client has disconnected. */
-  async function afterPush(repositoryId: string, gitDirectory: string, { exit }: GitProcess): Promise<void> {
-    await exit;
-    await settleDefaultBranch(git, gitDirectory);
-    onPushed(repositoryId);
-  }
-
   return {
     /**
      * Answers a request by Git's own program.
@@ -136,7 +127,13 @@ export function createGitServer(
         graceMs: isPush ? PUSH_GRACE_MS : 0,
       });
       void running.exit.finally(leave);
-      const followed = isPush ? afterPush(repositoryId, gitDirectory, running) : Promise.resolve();
+      // Done even if the client has disconnected.
+      const followed = (async () => {
+        await running.exit;
+        if (!isPush) return;
+        await settleDefaultBranch(git, gitDirectory);
+        onPushed(repositoryId);
+      })();
       // It is awaited, and so thrown, at the end of the answer.
       followed.catch(() => undefined);
       const head = await readHead(running);

@@ -1,5 +1,8 @@
 import type { Git } from './git.ts';
 
+/** Git knows this tree in every repository; its archive is empty. */
+export const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
+
 /** The modes of a regular file in Git; a link or a submodule has others, and is never a workbook. */
 export const FILE_MODE = /^100/;
 

@@ -38,14 +38,15 @@ const INCOMING_PREFIX = 'incoming-';
  * External repositories whose first clone was interrupted, or whose folder is gone, are cloned again.
  * @throws MirrorError `directory.unusable` when the index cannot be read, or is gone
  */
-export async function openRegistry(directory: string, options: RegistryOptions = {}): Promise<Registry> {
+export async function openRegistry(directory: string, given: RegistryOptions = {}): Promise<Registry> {
+  const options = { sources: 'https' as const, maxRepositoryBytes: Infinity, tell: () => {}, ...given };
   const root = resolve(directory);
   const shelf = join(root, 'repositories');
   const made = await mkdir(shelf, { recursive: true });
   if (made !== undefined) await syncDirectory(dirname(made));
   const rows = await openIndex(root);
   const ids = new Set(rows.map(({ id }) => id));
-  const { tell = () => {} } = options;
+  const { tell } = options;
   await removeUnknownCredentials(join(root, 'credentials'), ids);
   await clearShelf(shelf, ids, tell);
   const git = new Git();
@@ -91,21 +92,17 @@ async function prepare(
 export class Registry {
   readonly fetches: Fetches;
   private readonly root: string;
-  private readonly sources: Sources;
-  private readonly maxBytes: number;
+  private readonly options: Required<RegistryOptions>;
   private readonly git = new Git();
   private readonly changes = new Places(1);
   private readonly incomingNames = new Set<string>();
   private rows: readonly RegisteredRepository[];
 
-  constructor(root: string, rows: readonly RegisteredRepository[], options: RegistryOptions) {
+  constructor(root: string, rows: readonly RegisteredRepository[], options: Required<RegistryOptions>) {
     this.root = root;
     this.rows = rows;
-    this.sources = options.sources ?? 'https';
-    this.maxBytes = options.maxRepositoryBytes ?? Infinity;
-    this.fetches = new Fetches(this.list, options.tell ?? (() => {}), (row, onChange) =>
-      this.fetch(row, onChange),
-    );
+    this.options = options;
+    this.fetches = new Fetches(this.list, options.tell, this.fetch);
   }
 
   /** All repositories in the order they were created, also those whose first clone is under way. */
@@ -120,10 +117,8 @@ export class Registry {
    */
   async create(name: string): Promise<RegisteredRepository> {
     checkRepositoryName(name);
-    const names = { name, full_name: name, url: null, source: null };
-    return this.add({ ...newRow(), ...names, cloned: true }, ({ id }) =>
-      this.makeAside(id, (path) => initialise(this.git, path)),
-    );
+    const row = { ...newRow(), name, full_name: name, url: null, source: null, cloned: true };
+    return this.add(row, () => this.makeAside(row.id, (path) => initialise(this.git, path)));
   }
 
   /**
@@ -156,9 +151,8 @@ export class Registry {
    * @throws RequestError as {@link Registry.connect}
    */
   connectSample(url: string, source: string): Promise<RegisteredRepository> {
-    return this.add({ ...this.externalRow(url, source), cloned: true }, (row) =>
-      this.clone(row).catch(refuse),
-    );
+    const row = { ...this.externalRow(url, source), cloned: true };
+    return this.add(row, () => this.clone(row).catch(refuse));
   }
 
   /**
@@ -187,23 +181,23 @@ export class Registry {
   }
 
   private externalRow(url: string, source: string): RegisteredRepository {
-    const { name, fullName } = readAddress(url, this.sources);
+    const { name, fullName } = readAddress(url, this.options.sources);
     return { ...newRow(), name, full_name: fullName, url, source, cloned: false };
   }
 
   private remoteOf(row: RegisteredRepository): Remote {
-    return remoteOf(row, this.sources, join(this.root, 'credentials', row.id));
+    return remoteOf(row, this.options.sources, join(this.root, 'credentials', row.id));
   }
 
   /** Adds a repository, which becomes visible once it is made, unless its name is taken. @throws RequestError 409 */
-  private async add(row: RegisteredRepository, make: (row: RegisteredRepository) => Promise<void>) {
+  private async add(row: RegisteredRepository, make: () => Promise<void>) {
     const { full_name: name } = row;
     // The name is reserved while its repository is made.
     if (this.incomingNames.has(name) || this.rows.some(({ full_name }) => full_name === name))
       throw new RequestError(409, 'exists', `a repository ${name} exists already`);
     this.incomingNames.add(name);
     try {
-      await make(row);
+      await make();
       await this.change((rows) => [...rows, row]);
       return row;
     } finally {
@@ -212,22 +206,20 @@ export class Registry {
   }
 
   /** Updates an external repository, or clones it, unless that is done. Returns whether anything was different. */
-  private async fetch(row: RegisteredRepository, onChange: () => void): Promise<boolean> {
+  private readonly fetch = async (row: RegisteredRepository, onChange: () => void): Promise<boolean> => {
     const gitDirectory = this.gitDirectory(row.id);
     if (row.cloned && (await unlessMissing(stat(gitDirectory))) !== null)
-      return pull(this.git, this.remoteOf(row), gitDirectory, this.maxBytes, onChange);
+      return pull(this.git, this.remoteOf(row), gitDirectory, this.options.maxRepositoryBytes, onChange);
     await this.clone(row, onChange);
-    if (!row.cloned)
-      await this.change((rows) =>
-        rows.map((each) => (each.id === row.id ? { ...each, cloned: true } : each)),
-      );
+    const cloned = { ...row, cloned: true };
+    if (!row.cloned) await this.change((rows) => rows.map((each) => (each.id === row.id ? cloned : each)));
     return true;
-  }
+  };
 
   private clone(row: RegisteredRepository, onChange = (): void => {}): Promise<void> {
     return this.makeAside(row.id, async (path) => {
       await initialise(this.git, path);
-      await pull(this.git, this.remoteOf(row), path, this.maxBytes, onChange);
+      await pull(this.git, this.remoteOf(row), path, this.options.maxRepositoryBytes, onChange);
     });
   }
 
