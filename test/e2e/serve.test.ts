@@ -40,7 +40,7 @@ describe('serve', () => {
     await writeFile(settings, printedSettings(service));
     const synced = await run(['sync', '--config', settings], {}, folder);
     expect(synced).toMatchObject({ exitCode: 0 });
-    expect(await readdir(join(folder, 'mirror/mirror/Accounting'))).toContain('main');
+    expect(await readdir(join(folder, 'copy/mirror/Accounting'))).toContain('main');
     expect(service.stderr()).toMatch(/Listening on .*\n(?:.*\n)*?.*Serving 3 repositories/);
     expect(service.stderr()).toMatch(/Keys that last: workbook-mirror keys create --kind personal/);
 

@@ -83,7 +83,6 @@ async function serveRepositories(
       page,
       settings,
       stop,
-      mirrorDirectory: './mirror',
       onListening,
     });
   } finally {
@@ -121,7 +120,6 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
     library,
     settings: own,
     stop,
-    mirrorDirectory: './second-mirror',
     onListening: () => tellStart(settings, totals),
   });
 }

@@ -13,17 +13,13 @@ import { openServedKeys, type TemporaryKeys } from './keys.ts';
 import { log, logAlways, logRequest } from './log.ts';
 
 /** Settings for a mirror of this service, as lines of a settings file. */
-export function mirrorSettings(
-  baseUrl: string,
-  { apiKey, apiToken }: TemporaryKeys,
-  mirrorDirectory: string,
-): TerminalText {
+export function mirrorSettings(baseUrl: string, { apiKey, apiToken }: TemporaryKeys): TerminalText {
   return joinLines([
     'service:',
     `  baseUrl: ${baseUrl}`,
     `  apiKey: ${apiKey}`,
     apiToken === null ? '  # apiToken: the token that this service has' : `  apiToken: ${apiToken}`,
-    `directory: ${mirrorDirectory}`,
+    'directory: ./copy',
   ]);
 }
 
@@ -37,8 +33,6 @@ export interface ServeStart extends Omit<Sources, 'keys'> {
   readonly settings: Settings['serve'];
   /** Fires on the signal that ends the service. */
   readonly stop: AbortSignal;
-  /** The setting `directory` to suggest for a mirror of this service. */
-  readonly mirrorDirectory: string;
   /** Called once it listens, before it reports that it is ready. */
   readonly onListening: (baseUrl: string) => Promise<void>;
 }
@@ -47,7 +41,7 @@ export interface ServeStart extends Omit<Sources, 'keys'> {
  * Serves until the signal fires. Once it is ready, it prints one line on standard output, the base address.
  * @throws MirrorError `http.unusable`, and the errors of `onListening`
  */
-export async function serveUntilStopped({ settings, stop, mirrorDirectory, ...rest }: ServeStart) {
+export async function serveUntilStopped({ settings, stop, ...rest }: ServeStart) {
   const { directory, listen } = settings;
   const { keys, temporary, secrets } = await openServedKeys(settings);
   const service = createService({
@@ -64,7 +58,7 @@ export async function serveUntilStopped({ settings, stop, mirrorDirectory, ...re
     if ((await Promise.race([rest.onListening(baseUrl), stopped])) === 'stopped') return;
     if (temporary !== null) {
       const heading = 'No key is set: these are valid until the service stops. Settings for a mirror of it:';
-      logAlways(joinLines([heading, mirrorSettings(baseUrl, temporary, mirrorDirectory)]));
+      logAlways(joinLines([heading, mirrorSettings(baseUrl, temporary)]));
       log(`Keys that last: ${keyCommand('personal', directory)}, and the same with --kind token`);
     }
     if (!(await keys()).some(({ kind }) => kind === 'token')) {
@@ -72,10 +66,7 @@ export async function serveUntilStopped({ settings, stop, mirrorDirectory, ...re
       log(`No token is set: v1 is off, and a mirror then cannot list branches. Make one: ${command}`, 'warn');
     }
     if (listen.host !== 'localhost' && !isLoopback(listen.host))
-      log(
-        'Other machines can reach this, and keys travel unencrypted: put a proxy with TLS in front.',
-        'warn',
-      );
+      log('Other machines can reach this, and keys travel unencrypted: put a TLS proxy in front.', 'warn');
     standardOutput.write(say`${baseUrl}\n`);
     await stopped;
   } finally {

@@ -50,12 +50,12 @@ describe('the settings of a mirror that serve prints', () => {
   const baseUrl = 'http://127.0.0.1:9400/api';
 
   it('are a valid settings file', () => {
-    const text = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: 't' }, './mirror'));
+    const text = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: 't' }));
     expect(parse(text)).toEqual({
       service: { baseUrl, apiKey: 'k', apiToken: 't' },
-      directory: './mirror',
+      directory: './copy',
     });
-    const withoutToken = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: null }, './mirror'));
+    const withoutToken = String(mirrorSettings(baseUrl, { apiKey: 'k', apiToken: null }));
     expect(parse(withoutToken)).toMatchObject({ service: { baseUrl, apiKey: 'k' } });
     expect(withoutToken).toContain('apiToken: the token that');
   });
