@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
-import { ReplicaLibrary } from '../../src/server/replica/library.ts';
+import { createReplicaLibrary, type ReplicaLibrary } from '../../src/server/replica/library.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { createService } from '../../src/server/http/service.ts';
 
@@ -32,7 +32,7 @@ export function replicaLibrary(
   trouble: object[] = [],
   records: ReadonlyMap<string, TargetRecord> = new Map(),
 ): ReplicaLibrary {
-  return new ReplicaLibrary(
+  return createReplicaLibrary(
     directory,
     () => Promise.resolve(records),
     (target, path, what) => trouble.push({ target, path, what }),

@@ -11,7 +11,7 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
 import { openRegistry } from '../../server/git/repositories.ts';
-import { ReplicaLibrary, type ReplicaTotals } from '../../server/replica/library.ts';
+import { createReplicaLibrary, type ReplicaLibrary } from '../../server/replica/library.ts';
 import {
   lockServiceDirectory,
   prepareServeDirectory,
@@ -103,7 +103,7 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
   await refuseNoMirror(directory);
   await refuseMissing(directory);
   await refuseMissing(layout.manifests);
-  const library = new ReplicaLibrary(
+  const library = createReplicaLibrary(
     directory,
     // Opened each time, as the daemon's state cache may be replaced, appear or vanish.
     () =>
@@ -123,6 +123,8 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
     onListening: () => tellStart(settings, totals),
   });
 }
+
+type ReplicaTotals = Awaited<ReturnType<ReplicaLibrary['totals']>>;
 
 /** Names the served mirror and its age. */
 async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTotals): Promise<void> {

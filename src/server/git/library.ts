@@ -65,8 +65,8 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
 
   return {
     repositories: () => Promise.resolve(registry.list()),
-    content: (async ({ id }, branch, path) =>
-      contentAt(git, registry.presentDirectory(id), branch, path)) satisfies Library['content'],
+    content: (async ({ repository, branch, path }) =>
+      contentAt(git, registry.presentDirectory(repository.id), branch, path)) satisfies Library['content'],
     workbooks,
     changes: {
       create: (name: string) => registry.create(name),

@@ -16,12 +16,15 @@ export async function answerContents(
   library: Library,
   { method, parts: { tail = '' }, query, headers: asked, signal }: ServiceRequest,
 ): Promise<Reply> {
-  const { repository, path } = await locate(library, tail);
-  const content = await library.content(repository, query.get('branch'), path, signal);
+  const located = await locate(library, tail);
+  const content = await library.content({ ...located, branch: query.get('branch'), signal });
   const { etag, sizeBytes, kind, open } = content;
   const facts = { etag, ...verifiedHeader(content.verifiedAtMs) };
   if (matchesTag(asked['if-none-match'], etag)) return { status: 304, headers: facts, body: null };
-  const whole = { ...facts, 'content-type': kind === 'archive' ? 'application/zip' : mediaTypeOf(path) };
+  const whole = {
+    ...facts,
+    'content-type': kind === 'archive' ? 'application/zip' : mediaTypeOf(located.path),
+  };
   if (sizeBytes === null) return { status: 200, headers: whole, body: { open } };
   const headers = { ...whole, 'accept-ranges': 'bytes' };
   // A range has no meaning without a body.

@@ -32,6 +32,17 @@ export interface Content {
   readonly open: (signal: AbortSignal, range?: ByteRange) => Bytes;
 }
 
+/** A request for a content. */
+export interface WantedContent {
+  readonly repository: Repository;
+  /** Null for the default branch. */
+  readonly branch: string | null;
+  /** Without a slash at either end; empty for the whole repository. */
+  readonly path: string;
+  /** Ends the search when the client is gone. */
+  readonly signal?: AbortSignal;
+}
+
 /** A version of a workbook (section 2.3). */
 export interface Version {
   readonly id: string;
@@ -81,17 +92,9 @@ export interface Library {
   readonly repositories: (age?: 'recent') => Promise<readonly Repository[]>;
   /**
    * Finds the content at a path.
-   * @param branch null for the default branch
-   * @param path without a slash at either end; empty for the whole repository
-   * @param signal ends the search when the client is gone
    * @throws RequestError 404 for a branch or path that does not exist, 503 for content that is not there yet, the reason of `signal`
    */
-  readonly content: (
-    repository: Repository,
-    branch: string | null,
-    path: string,
-    signal?: AbortSignal,
-  ) => Promise<Content>;
+  readonly content: (wanted: WantedContent) => Promise<Content>;
   readonly workbooks: () => Promise<Workbooks>;
   /**
    * Verification time of the data verified longest ago, in milliseconds since the epoch; null

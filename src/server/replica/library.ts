@@ -2,7 +2,7 @@ import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 
-import { shareWork, type SharedWork } from '../../lib/concurrency/shared-work.ts';
+import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { RequestError } from '../../lib/http/request.ts';
 import { latestUntil } from '../../lib/time/wrong-clock.ts';
@@ -11,25 +11,16 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { knownBranch, targetKey } from '../../mirror/upstream/listing.ts';
-import type { Bytes, Content, Library, Repository } from '../http/library.ts';
+import type { Bytes, Content, Library, WantedContent } from '../http/library.ts';
 import { defaultBranch, type MirroredTarget } from './catalogue.ts';
 import { contentOf, findPlace, TreeChangedError, unlessAbsent } from './contents.ts';
-import { busy, MirrorReader, type Scan } from './mirror-reader.ts';
+import { busy, createMirrorReader, type Scan } from './mirror-reader.ts';
 
 /**
  * Receives a tree or file that differs from its manifest: the target, the path below its tree, which is empty for the tree itself,
  * and the difference.
  */
 type OnTrouble = (target: string, path: string, what: string) => void;
-
-/** The size and the age of a mirror. */
-export interface ReplicaTotals {
-  readonly repositories: number;
-  readonly targets: number;
-  readonly unreadable: readonly string[];
-  /** Verification time of the target verified longest ago, in milliseconds since the epoch; null without targets. */
-  readonly oldestVerifiedAtMs: number | null;
-}
 
 /** Shortest and longest pause before reading again, in milliseconds: a publish may have replaced the tree and not yet the manifest. */
 const FIRST_PAUSE_MS = 20;
@@ -38,129 +29,102 @@ const LAST_PAUSE_MS = 640;
 /** Longest time that the daemon's records are cached, in milliseconds; a stale record never makes data look too young. */
 const RECORDS_MS = 5000;
 
-/** A published mirror, as the service reads it. Works while another process publishes there; writes and locks nothing. */
-export class ReplicaLibrary implements Required<Library> {
-  readonly #directory: string;
-  readonly #onTrouble: OnTrouble;
-  readonly #reader: MirrorReader;
-  readonly #records: SharedWork<ReadonlyMap<string, TargetRecord>>;
+/** A published mirror, as the service reads it. */
+export type ReplicaLibrary = ReturnType<typeof createReplicaLibrary>;
 
-  /**
-   * @param directory the setting `directory`
-   * @param records reads the daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the
-   *   manifest. Empty if there are no records, as in a backup
-   * @param onTrouble called for each tree or file that is not served
-   */
-  constructor(
-    directory: string,
-    records: () => Promise<ReadonlyMap<string, TargetRecord>>,
-    onTrouble: OnTrouble,
-  ) {
-    this.#directory = directory;
-    this.#onTrouble = onTrouble;
-    this.#reader = new MirrorReader(directory);
-    this.#records = shareWork(records, RECORDS_MS);
-  }
+/**
+ * Makes the library of a published mirror. It works while another process publishes there; it writes and locks nothing.
+ * @param directory the setting `directory`
+ * @param readRecords reads the daemon's records of the targets, by `targetKey`: it verifies unchanged targets without touching the
+ *   manifest. Empty if there are no records, as in a backup
+ * @param onTrouble called for each tree or file that is not served
+ */
+export function createReplicaLibrary(
+  directory: string,
+  readRecords: () => Promise<ReadonlyMap<string, TargetRecord>>,
+  onTrouble: OnTrouble,
+) {
+  const reader = createMirrorReader(directory);
+  const records = shareWork(readRecords, RECORDS_MS);
 
-  async repositories(age?: 'recent'): Promise<readonly Repository[]> {
-    const { fresh, recent } = this.#reader;
-    const { byId } =
-      age === 'recent' ? await this.#unlessGone(recent) : complete(await this.#unlessGone(fresh));
-    return [...byId.values()].map(({ shown }) => shown);
-  }
-
-  async workbooks(): ReturnType<Library['workbooks']> {
-    return complete(await this.#unlessGone(this.#reader.fresh)).workbooks();
-  }
-
-  async verifiedAtMs(): Promise<number | null> {
-    return oldestOf((await this.#unlessGone(this.#reader.recent)).targets, await this.#records());
-  }
-
-  /** Counts the mirrored targets, for the command that starts the replica. @throws MirrorError `disk.failed` */
-  async totals(): Promise<ReplicaTotals> {
-    const { byId, targets, unreadable } = await this.#reader.fresh();
-    const oldestVerifiedAtMs = oldestOf(targets, await this.#records());
-    return { repositories: byId.size, targets: targets.length, unreadable, oldestVerifiedAtMs };
-  }
-
-  content(
-    repository: Repository,
-    branch: string | null,
-    path: string,
-    signal?: AbortSignal,
-  ): Promise<Content> {
-    return this.#unlessGone(() => this.#find({ repository, branch }, path, signal));
-  }
-
-  /** Refuses a request if the disk fails, which is not a defect of this program. @throws RequestError 503 */
-  async #unlessGone<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
-      this.#onTrouble('the mirror', '', error.message);
-      throw busy('the disk of the mirror fails');
-    }
-  }
+  const whole = async (): Promise<Scan> => complete(await unlessGone(reader.fresh, onTrouble));
 
   /**
    * Finds the content of a path. A publish changes the tree first and then the manifest: while the two disagree, they are read
    * again for a while.
    * @throws RequestError 404 for a branch or path that does not exist, 503 for a tree that differs from its manifest
    */
-  async #find(wanted: Wanted, path: string, signal: AbortSignal | undefined): Promise<Content> {
-    let scan = await this.#reader.recent();
+  async function find(wanted: WantedContent): Promise<Content> {
+    const { signal } = wanted;
+    let target = targetIn(await reader.recent(), wanted) ?? requiredTarget(await reader.fresh(), wanted);
     for (let pauseMs = FIRST_PAUSE_MS; ; pauseMs *= 2) {
-      const target = targetIn(scan, wanted);
       try {
-        return await this.#read(target, path, signal);
+        return await read(target, wanted);
       } catch (error) {
         if (!(error instanceof TreeChangedError)) throw error;
         if (pauseMs > LAST_PAUSE_MS) {
-          const name = target?.path ?? wanted.repository.full_name;
-          this.#onTrouble(name, error.path, error.message);
+          onTrouble(target.path, error.path, error.message);
           throw busy('the mirrored contents differ from their manifest at the moment');
         }
       }
       await sleep(pauseMs, undefined, { signal });
-      scan = await this.#reader.fresh();
-      requireTarget(scan, wanted);
+      target = requiredTarget(await reader.fresh(), wanted);
     }
   }
 
   /** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
-  async #read(seen: MirroredTarget | null, path: string, signal: AbortSignal | undefined): Promise<Content> {
-    if (seen === null) throw new TreeChangedError('', 'its manifest is missing');
-    const { manifest } = await this.#reader.read(seen.path);
+  async function read(seen: MirroredTarget, { path, signal }: WantedContent): Promise<Content> {
+    const { manifest } = await reader.read(seen.path);
     if (!isDeepStrictEqual(subjectOf(manifest), subjectOf(seen.manifest)))
       throw new TreeChangedError('', 'its manifest has moved');
-    const root = await unlessAbsent(realpath(this.#directory));
+    const root = await unlessAbsent(realpath(directory));
     if (root === null) throw new TreeChangedError('', 'its folder is missing');
     const tree = publishedTree(layoutOf(root), seen.path);
     const { open, ...facts } = await contentOf(tree, findPlace(manifest.files, path), signal);
     return {
       ...facts,
-      verifiedAtMs: verifiedAtMs(manifest, await this.#records()),
-      open: (...how) => this.#unlessChanged(seen.path, open(...how)),
+      verifiedAtMs: verifiedAtMs(manifest, await records()),
+      open: (...how) => unlessChanged(open(...how), seen.path, onTrouble),
     };
   }
 
-  /** @throws RequestError 503 for a tree that differs from its manifest; this cuts off an answer that has begun */
-  async *#unlessChanged(target: string, bytes: Bytes): Bytes {
-    try {
-      yield* bytes;
-    } catch (error) {
-      if (!(error instanceof TreeChangedError)) throw error;
-      this.#onTrouble(target, error.path, error.message);
-      throw busy('the contents changed while they were read');
-    }
+  return {
+    repositories: async (age?: 'recent') => {
+      const { byId } = await (age === 'recent' ? unlessGone(reader.recent, onTrouble) : whole());
+      return [...byId.values()].map(({ shown }) => shown);
+    },
+    workbooks: async () => (await whole()).workbooks(),
+    verifiedAtMs: async () => oldestOf((await unlessGone(reader.recent, onTrouble)).targets, await records()),
+    content: (wanted) => unlessGone(() => find(wanted), onTrouble),
+    /** Counts the mirrored targets, for the command that starts the replica. @throws MirrorError `disk.failed` */
+    totals: async () => {
+      const { byId, targets, unreadable } = await reader.fresh();
+      const oldestVerifiedAtMs = oldestOf(targets, await records());
+      return { repositories: byId.size, targets: targets.length, unreadable, oldestVerifiedAtMs };
+    },
+  } satisfies Library & Record<string, unknown>;
+}
+
+/** Refuses a request if the disk fails, which is not a defect of this program. @throws RequestError 503 */
+async function unlessGone<T>(work: () => Promise<T>, onTrouble: OnTrouble): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (!(error instanceof MirrorError) || error.code !== 'disk.failed') throw error;
+    onTrouble('the mirror', '', error.message);
+    throw busy('the disk of the mirror fails');
   }
 }
 
-interface Wanted {
-  readonly repository: Repository;
-  readonly branch: string | null;
+/** @throws RequestError 503 for a tree that differs from its manifest; this cuts off an answer that has begun */
+async function* unlessChanged(bytes: Bytes, target: string, onTrouble: OnTrouble): Bytes {
+  try {
+    yield* bytes;
+  } catch (error) {
+    if (!(error instanceof TreeChangedError)) throw error;
+    onTrouble(target, error.path, error.message);
+    throw busy('the contents changed while they were read');
+  }
 }
 
 /** An incomplete list would make a mirror of this replica delete the missing targets. @throws RequestError 503 */
@@ -191,15 +155,16 @@ function oldestOf(
   return timesMs.length === 0 ? null : timesMs.reduce((one, other) => Math.min(one, other));
 }
 
-function targetIn(scan: Scan, { repository, branch }: Wanted): MirroredTarget | null {
+function targetIn(scan: Scan, { repository, branch }: WantedContent): MirroredTarget | undefined {
   const targets = scan.byId.get(repository.id)?.targets;
-  if (branch !== null) return targets?.get(knownBranch(branch)) ?? targets?.get(branch) ?? null;
-  return targets?.get(defaultBranch([...targets.keys()]) ?? '') ?? null;
+  if (branch !== null) return targets?.get(knownBranch(branch)) ?? targets?.get(branch);
+  return targets?.get(defaultBranch([...targets.keys()]) ?? '');
 }
 
 /** @throws RequestError 404 for a repository or branch that is not mirrored, 503 if that is uncertain */
-function requireTarget(scan: Scan, wanted: Wanted): void {
-  if (targetIn(scan, wanted) !== null) return;
+function requiredTarget(scan: Scan, wanted: WantedContent): MirroredTarget {
+  const target = targetIn(scan, wanted);
+  if (target !== undefined) return target;
   const { repository, branch } = wanted;
   const targets = complete(scan).byId.get(repository.id)?.targets;
   if (targets === undefined)

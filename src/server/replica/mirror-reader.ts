@@ -49,38 +49,32 @@ const READS = 16;
 /** A file of a tree is at least this deep below `mirror/`: repository, branch, file. Files higher up are not part of a tree. */
 const LEAST_FILE_DEPTH = 3;
 
-/** Reads the manifests of a mirror repeatedly; a manifest is read again only if its file has changed. */
-export class MirrorReader {
-  readonly #layout: DirectoryLayout;
-  #known = new Map<string, StampedTarget>();
-  #last: Scan | null = null;
-  /** The contents now, or later than now. @throws RequestError 503, MirrorError `disk.failed` */
-  readonly fresh = shareWork(() => this.#scan());
-  /** The contents, possibly a moment old. @throws as `fresh` */
-  readonly recent = shareWork(() => this.fresh(), RECENT_MS);
-
-  /** @param directory the setting `directory`; nothing in it is written or locked */
-  constructor(directory: string) {
-    this.#layout = layoutOf(directory);
-  }
+/**
+ * Makes a reader of the manifests of a mirror; it reads one again only if its file has changed.
+ * @param directory the setting `directory`; nothing in it is written or locked
+ */
+export function createMirrorReader(directory: string) {
+  const layout = layoutOf(directory);
+  let known = new Map<string, StampedTarget>();
+  let last: Scan | null = null;
 
   /**
    * The present state of a target.
    * @throws TreeChangedError if it has no manifest that can be understood, MirrorError `disk.failed`
    */
-  async read(path: string): Promise<StampedTarget> {
-    const known = this.#known.get(path);
-    const reading = withOpen(manifestPath(this.#layout, path), READ_FLAGS, async (handle) => {
+  async function read(path: string): Promise<StampedTarget> {
+    const before = known.get(path);
+    const reading = withOpen(manifestPath(layout, path), READ_FLAGS, async (handle) => {
       const { dev, ino, size, mtimeNs, ctimeNs } = await handle.stat({ bigint: true });
       const stamp = `${dev} ${ino} ${size} ${mtimeNs} ${ctimeNs}`;
-      if (stamp === known?.stamp) return known;
+      if (stamp === before?.stamp) return before;
       // A manifest is replaced, never changed in place: one handle reads one state.
       const { manifest } = parseManifest(await handle.readFile());
       return manifest && { path, stamp, writtenAtMs: Number(mtimeNs) / 1e6, manifest };
     });
     const target = await onDisk('reading a manifest', () => unlessAbsent(reading));
     if (target === null) throw new TreeChangedError('', 'its manifest is missing or cannot be understood');
-    this.#known.set(path, target);
+    known.set(path, target);
     return target;
   }
 
@@ -88,63 +82,69 @@ export class MirrorReader {
    * A manifest that moves while the folders are listed may be seen at neither place, so that its target would look deleted: a scan
    * counts only if the names are the same before and after.
    */
-  async #scan(): Promise<Scan> {
-    for (let looks = 1; ; looks += 1) {
-      const paths = await this.#list();
+  async function scan(): Promise<Scan> {
+    for (let looks = 1; looks <= MOST_LOOKS; looks += 1) {
+      const paths = await listManifests(layout);
       const found = new Map<string, StampedTarget>();
       await forEachConcurrently(paths, READS, async (path) => {
-        const target = await this.read(path).catch(() => null);
+        const target = await read(path).catch(() => null);
         if (target !== null) found.set(path, target);
       });
-      const unclaimed = await this.#findUnclaimed(paths);
-      const isSteady = isDeepStrictEqual(paths, await this.#list());
+      const unclaimed = await findUnclaimed(layout, paths);
+      const isSteady = isDeepStrictEqual(paths, await listManifests(layout));
       if (isSteady && (unclaimed.length === 0 || looks === MOST_LOOKS)) {
-        this.#known = found;
+        known = found;
         const targets = paths.flatMap((path) => found.get(path) ?? []);
         const unread = paths.filter((path) => !found.has(path));
-        return (this.#last = scanOf(targets, [...unread, ...unclaimed], this.#last));
+        return (last = scanOf(targets, [...unread, ...unclaimed], last));
       }
-      if (looks === MOST_LOOKS) throw busy('the mirror changes faster than it can be listed');
       await sleep(PAUSE_MS);
     }
+    throw busy('the mirror changes faster than it can be listed');
   }
 
-  async #list(): Promise<string[]> {
-    // This folder vanishes only with the disk, which must not look like an empty mirror.
-    await onDisk('listing the manifests', () => access(this.#layout.manifests));
-    return manifestPaths(this.#layout);
-  }
+  /** The contents now, or later than now. @throws RequestError 503, MirrorError `disk.failed` */
+  const fresh = shareWork(scan);
+  /** The contents, possibly a moment old. @throws as `fresh` */
+  const recent = shareWork(fresh, RECENT_MS);
+  return { read, fresh, recent };
+}
 
-  /**
-   * Finds folders and links below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
-   * first time is briefly one.
-   * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
-   * @returns the topmost of them, sorted
-   */
-  #findUnclaimed(targets: readonly string[]): Promise<string[]> {
-    return onDisk('listing the mirror', async () => {
-      const trees = new Set(targets);
-      const leading = foldersWith(targets);
-      const unclaimed = new Set<string>();
-      /** @param above the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
-      const walk = async (folder: string, above: string | null): Promise<void> => {
-        const listing = readdir(join(this.#layout.mirror, folder), { withFileTypes: true });
-        for (const entry of (await unlessAbsent(listing)) ?? []) {
-          const path = join(folder, entry.name);
-          const top = above ?? path;
-          if (trees.has(path)) continue;
-          if (entry.isDirectory() && leading.has(path)) await walk(path, null);
-          // A folder that cannot be read may hold a tree.
-          else if (entry.isDirectory()) await walk(path, top).catch(() => unclaimed.add(top));
-          else if (entry.isSymbolicLink() && treeAt(this.#layout, path).name !== null) unclaimed.add(top);
-          else if (above !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
-            unclaimed.add(top);
-        }
-      };
-      await walk('', null);
-      return [...unclaimed].sort(byCodeUnits);
-    });
-  }
+async function listManifests(layout: DirectoryLayout): Promise<string[]> {
+  // This folder vanishes only with the disk, which must not look like an empty mirror.
+  await onDisk('listing the manifests', () => access(layout.manifests));
+  return manifestPaths(layout);
+}
+
+/**
+ * Finds folders and links below `mirror/` that look like published trees and have no manifest. Each tree that is published for the
+ * first time is briefly one.
+ * @param targets paths of the targets that have a manifest, also those whose manifest cannot be read
+ * @returns the topmost of them, sorted
+ */
+function findUnclaimed(layout: DirectoryLayout, targets: readonly string[]): Promise<string[]> {
+  return onDisk('listing the mirror', async () => {
+    const trees = new Set(targets);
+    const leading = foldersWith(targets);
+    const unclaimed = new Set<string>();
+    /** @param above the topmost folder on the way that leads to no known tree; null while every folder on the way leads to one */
+    const walk = async (folder: string, above: string | null): Promise<void> => {
+      const listing = readdir(join(layout.mirror, folder), { withFileTypes: true });
+      for (const entry of (await unlessAbsent(listing)) ?? []) {
+        const path = join(folder, entry.name);
+        const top = above ?? path;
+        if (trees.has(path)) continue;
+        if (entry.isDirectory() && leading.has(path)) await walk(path, null);
+        // A folder that cannot be read may hold a tree.
+        else if (entry.isDirectory()) await walk(path, top).catch(() => unclaimed.add(top));
+        else if (entry.isSymbolicLink() && treeAt(layout, path).name !== null) unclaimed.add(top);
+        else if (above !== null && entry.isFile() && path.split('/').length >= LEAST_FILE_DEPTH)
+          unclaimed.add(top);
+      }
+    };
+    await walk('', null);
+    return [...unclaimed].sort(byCodeUnits);
+  });
 }
 
 /** @param last the scan before, which is returned again if nothing changed */

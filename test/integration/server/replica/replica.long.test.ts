@@ -56,7 +56,7 @@ async function bytesOf(content: Content): Promise<string> {
 
 /** Begins to read a path of the only repository. @returns the rest, after the first piece */
 async function begin(library: ReplicaLibrary, path: string): Promise<AsyncIterator<Uint8Array>> {
-  const content = await library.content(await only(library), 'main', path);
+  const content = await library.content({ repository: await only(library), branch: 'main', path: path });
   const reading = content.open(new AbortController().signal)[Symbol.asyncIterator]();
   expect((await reading.next()).done).toBe(false);
   return reading;
@@ -132,14 +132,22 @@ describe('a replica', () => {
       await mirror.pass();
       const ids = (await replica.library.workbooks()).rows.map(({ version }) => version.id);
       expect(ids).not.toEqual(rows.map(({ version }) => version.id));
-      const content = await replica.library.content(await only(replica.library), 'main', BOOK);
+      const content = await replica.library.content({
+        repository: await only(replica.library),
+        branch: 'main',
+        path: BOOK,
+      });
       expect(await bytesOf(content)).toBe(`book ${edits}`);
     }
   });
 
   it('gives the old tree to its end when a new one takes its place', async () => {
     const { service, repository, mirror, replica } = await setUp();
-    const content = await replica.library.content(await only(replica.library), 'main', BOOK);
+    const content = await replica.library.content({
+      repository: await only(replica.library),
+      branch: 'main',
+      path: BOOK,
+    });
     const opened = content.open(new AbortController().signal)[Symbol.asyncIterator]();
     service.write(repository, 'main', BOOK, 'new!');
     service.write(repository, 'main', 'notes/a.txt', 'new!');
@@ -225,12 +233,22 @@ describe('a client that is gone', () => {
   it('has nothing more read for it', async () => {
     const { replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
     const gone = new AbortController();
-    const content = await replica.library.content(await only(replica.library), 'main', 'a.xlsx', gone.signal);
+    const content = await replica.library.content({
+      repository: await only(replica.library),
+      branch: 'main',
+      path: 'a.xlsx',
+      signal: gone.signal,
+    });
     const reading = content.open(gone.signal)[Symbol.asyncIterator]();
     expect((await reading.next()).done).toBe(false);
     gone.abort(new Error('gone'));
     await expect(reading.next()).rejects.toThrow('gone');
-    const again = replica.library.content(await only(replica.library), 'main', 'a.xlsx', gone.signal);
+    const again = replica.library.content({
+      repository: await only(replica.library),
+      branch: 'main',
+      path: 'a.xlsx',
+      signal: gone.signal,
+    });
     await expect(again).rejects.toThrow('gone');
   });
 });
