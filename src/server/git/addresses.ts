@@ -15,9 +15,6 @@ export interface Address {
   readonly fullName: string;
 }
 
-/** Longer than any address that servers take (RFC 9110, section 4.1, asks for 8000 octets at least; Git hosts take far less). */
-const LIMIT_CHARACTERS = 2048;
-
 /** Host in the names of repositories of this machine, whose addresses have none. */
 const LOCAL_HOST = 'localhost';
 
@@ -47,7 +44,6 @@ function namesOf(host: string, path: string): Pick<Address, 'name' | 'fullName'>
  * @throws RequestError 400 `invalid` or `forbidden_scheme`; its message never holds the address, as a password may be in it
  */
 export function readAddress(text: string, sources: Sources): Address {
-  if (text.length > LIMIT_CHARACTERS) throw invalid(`url: is longer than ${LIMIT_CHARACTERS} characters`);
   if (/\p{Cc}/u.test(text) || !text.isWellFormed())
     throw invalid('url: holds a character that no address can hold');
   const protocol = protocolOf(text);

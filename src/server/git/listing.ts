@@ -56,12 +56,8 @@ export function createWorkbookListing(
       await read(repository);
       if (unreadable.delete(id)) tell(`${full_name}: its workbooks can be read again.`);
     } catch (error) {
-      if (!unreadable.has(id))
-        tell(
-          `${full_name}: its workbooks cannot be read: ${reasonOf(error)}. They are listed as they were, as being processed; ` +
-            'if that is no longer known, no list is given.',
-          'error',
-        );
+      const message = `${full_name}: its workbooks cannot be read: ${reasonOf(error)}. They are listed as they were, as being processed.`;
+      if (!unreadable.has(id)) tell(message, 'error');
       unreadable.add(id);
     }
     const rows = known.get(id)?.rows;

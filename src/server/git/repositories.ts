@@ -1,8 +1,8 @@
-import { mkdir, readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, rename, rm, stat } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 
 import { Places } from '../../lib/concurrency/concurrency.ts';
-import { syncDirectory } from '../../lib/disk/durable.ts';
+import { ensureFolder, syncDirectory } from '../../lib/disk/durable.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { invalid, RequestError } from '../../lib/http/request.ts';
 import { type Credentials, removeUnknownCredentials, writeCredentials } from '../external/credentials.ts';
@@ -42,8 +42,7 @@ export async function openRegistry(directory: string, given: RegistryOptions = {
   const options = { sources: 'https' as const, maxRepositoryBytes: Infinity, tell: () => {}, ...given };
   const root = resolve(directory);
   const shelf = join(root, 'repositories');
-  const made = await mkdir(shelf, { recursive: true });
-  if (made !== undefined) await syncDirectory(dirname(made));
+  await ensureFolder(shelf);
   const rows = await openIndex(root);
   const ids = new Set(rows.map(({ id }) => id));
   const { tell } = options;
@@ -80,10 +79,7 @@ async function prepare(
     // A crash may have happened between a push and this step.
     if (source === null) await settleDefaultBranch(git, gitDirectory);
   } catch (error) {
-    const remedy =
-      source === null
-        ? `Repair repositories/${id}.git, or restore it from the backup, and start this again.`
-        : 'It is cloned again if it is gone.';
+    const remedy = `Restore repositories/${id}.git from the backup; if it is gone, an external repository is cloned again.`;
     tell(`${name} cannot be used: ${reasonOf(error)}. ${remedy}`, 'error');
   }
 }

@@ -7,7 +7,6 @@ import { repositorySchema } from '../../lib/api/schemas.ts';
 import { replaceFile } from '../../lib/disk/durable.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { counted } from '../../lib/text/humanize.ts';
 
 /** Name of the index file in the service's directory. */
 const INDEX_NAME = 'repositories.json';
@@ -55,10 +54,8 @@ export async function openIndex(directory: string): Promise<readonly RegisteredR
 async function refuseLost(directory: string): Promise<void> {
   const shelf = join(directory, 'repositories');
   const names = (await unlessMissing(readdir(shelf))) ?? [];
-  const repositories = names.filter((name) => name.endsWith('.git'));
-  if (repositories.length === 0) return;
-  const count = counted(repositories.length, 'repository', 'repositories');
-  const message = `${join(directory, INDEX_NAME)} is missing, but ${shelf} holds ${count}.`;
+  if (!names.some((name) => name.endsWith('.git'))) return;
+  const message = `${join(directory, INDEX_NAME)} is missing, but ${shelf} holds repositories.`;
   throw new MirrorError('directory.unusable', message, {
     hint: `Restore ${INDEX_NAME} from the backup that the repositories come from. To start with none, move ${shelf} away first. Nothing was changed.`,
   });

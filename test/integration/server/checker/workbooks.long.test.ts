@@ -91,7 +91,7 @@ describe('the rows', () => {
     const [a] = registry.list();
     expect([...listing.unreadable()]).toEqual([a?.id]);
     const unreadable = expect.stringMatching(
-      /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed; if that is no longer known, no list is given\.$/,
+      /^A: its workbooks cannot be read: git .*\. They are listed as they were, as being processed\.$/,
     ) as string;
     expect(told).toEqual([unreadable]);
     // The old content is unknown: a short list would mean a deletion.
