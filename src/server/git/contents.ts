@@ -60,12 +60,7 @@ function archiveOf(git: Git, gitDirectory: string, treeish: string): Content {
  * Gives the file or folder at a path of a branch, byte for byte as it was committed.
  * @throws RequestError 404 for a branch or path that does not exist, MirrorError `service.failed`
  */
-export async function contentAt(
-  git: Git,
-  gitDirectory: string,
-  branch: string | null,
-  path: string,
-): Promise<Content> {
+export async function contentAt(git: Git, gitDirectory: string, branch: string | null, path: string) {
   const commitId = chooseCommit(await readBranches(git, gitDirectory), branch);
   if (path === '') return archiveOf(git, gitDirectory, commitId);
   const object = await findObject(git, gitDirectory, commitId, path);
@@ -82,5 +77,5 @@ export async function contentAt(
       const bytes = git.outputForClient(gitDirectory, ['cat-file', 'blob', id], signal);
       return range === undefined ? bytes : partOf(bytes, range);
     },
-  };
+  } satisfies Content;
 }

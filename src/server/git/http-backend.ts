@@ -97,54 +97,48 @@ function unanswered(complaint: string): MirrorError {
 }
 
 /**
- * Answers git clients by git-http-backend(1).
+ * Makes a function that answers a request of a git client by git-http-backend(1): for `info/refs` or a program of Git.
  * @param maxUploadBytes largest push
  * @param onPushed called with the id of a repository when a push has ended; must not throw
+ * @throws RequestError 503 for a repository that is not cloned yet, MirrorError `service.failed` when git cannot answer, the reason of
+ *   its signal
  */
-export function createGitServer(
+export function createGitReply(
   git: Git,
   registry: Registry,
   { maxUploadBytes, onPushed }: { maxUploadBytes: number; onPushed: (repositoryId: string) => void },
 ) {
   const args = [...settingArguments(...RULES, `receive.maxInputSize=${maxUploadBytes}`), 'http-backend'];
 
-  return {
-    /**
-     * Answers a request by Git's own program.
-     * @param asked `info/refs` or a program of Git
-     * @throws RequestError 503 for a repository that is not cloned yet, MirrorError `service.failed` when git cannot answer, the reason of
-     *   its signal
-     */
-    async gitReply(repositoryId: string, asked: string, request: ServiceRequest): Promise<Reply> {
-      const { signal } = request;
-      const gitDirectory = registry.presentDirectory(repositoryId);
-      const leave = await git.forClients.take(signal);
-      const isPush = asked === 'git-receive-pack';
-      const running = git.start(null, args, {
-        environment: cgiVariables(gitDirectory, asked, request),
-        input: asked === 'info/refs' ? '' : bodyOf(request.body),
-        signal,
-        graceMs: isPush ? PUSH_GRACE_MS : 0,
-      });
-      void running.exit.finally(leave);
-      // Done even if the client has disconnected.
-      const followed = (async () => {
-        await running.exit;
-        if (!isPush) return;
-        await settleDefaultBranch(git, gitDirectory);
-        onPushed(repositoryId);
-      })();
-      // It is awaited, and so thrown, at the end of the answer.
-      followed.catch(() => undefined);
-      const head = await readHead(running);
-      // The answer is not read if its client has gone, or wants only the head.
-      signal.addEventListener('abort', () => running.stdout.resume(), { once: true });
-      if (signal.aborted) running.stdout.resume();
-      signal.throwIfAborted();
-      const { status, headers } = parseHead(head ?? 'Status: 500');
-      // A listed repository that git does not find is damaged; the reason goes to the log only.
-      if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
-      return { status, headers, body: { open: () => bytesOf(running, followed) } };
-    },
+  return async (repositoryId: string, asked: string, request: ServiceRequest): Promise<Reply> => {
+    const { signal } = request;
+    const gitDirectory = registry.presentDirectory(repositoryId);
+    const leave = await git.forClients.take(signal);
+    const isPush = asked === 'git-receive-pack';
+    const running = git.start(null, args, {
+      environment: cgiVariables(gitDirectory, asked, request),
+      input: asked === 'info/refs' ? '' : bodyOf(request.body),
+      signal,
+      graceMs: isPush ? PUSH_GRACE_MS : 0,
+    });
+    void running.exit.finally(leave);
+    // Done even if the client has disconnected.
+    const followed = (async () => {
+      await running.exit;
+      if (!isPush) return;
+      await settleDefaultBranch(git, gitDirectory);
+      onPushed(repositoryId);
+    })();
+    // It is awaited, and so thrown, at the end of the answer.
+    followed.catch(() => undefined);
+    const head = await readHead(running);
+    // The answer is not read if its client has gone, or wants only the head.
+    signal.addEventListener('abort', () => running.stdout.resume(), { once: true });
+    if (signal.aborted) running.stdout.resume();
+    signal.throwIfAborted();
+    const { status, headers } = parseHead(head ?? 'Status: 500');
+    // A listed repository that git does not find is damaged; the reason goes to the log only.
+    if (status === 404 || status >= 500) throw unanswered((await running.exit).complaint);
+    return { status, headers, body: { open: () => bytesOf(running, followed) } };
   };
 }

@@ -3,7 +3,7 @@ import { createUploads } from '../uploads/commits.ts';
 import { packGrown } from './bare.ts';
 import { contentAt } from './contents.ts';
 import { Git } from './git.ts';
-import { createGitServer } from './http-backend.ts';
+import { createGitReply } from './http-backend.ts';
 import { createWorkbookListing } from './listing.ts';
 import { createProcessingStatuses, PROCESSING, SUCCESS } from './processing-status.ts';
 import type { Registry } from './repositories.ts';
@@ -74,7 +74,7 @@ export function createGitLibrary(registry: Registry, options: GitLibraryOptions 
       /** Fetches an external repository soon; requests before that share one fetch. Returns false if it is not external. */
       fetchSoon: (id: string) => registry.fetches.soon(id),
       ...createUploads(git, registry, { maxUploadBytes, onCommitted: onChange }),
-      ...createGitServer(git, registry, { maxUploadBytes, onPushed: onChange }),
+      gitReply: createGitReply(git, registry, { maxUploadBytes, onPushed: onChange }),
     },
     /**
      * Lists the workbooks and waits until each is checked.

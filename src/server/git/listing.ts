@@ -71,9 +71,8 @@ export function createWorkbookListing(
     const pieces = await Promise.all(
       registry.list().map((repository) => places.run(() => rowsOf(repository))),
     );
-    const isSame =
-      pieces.length === latest.pieces.length &&
-      pieces.every((piece, index) => piece === latest.pieces[index]);
+    // Repositories are added, and never removed.
+    const isSame = pieces.every((piece, index) => piece === latest.pieces[index]);
     // Rows of each repository are in order already: sorting that is fast.
     if (!isSame) latest = { pieces, rows: pieces.flat().sort(compareRows) };
     return latest.rows;

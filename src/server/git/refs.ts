@@ -13,19 +13,11 @@ export interface Branches {
   readonly heads: Heads;
 }
 
-const BRANCH_PREFIX = 'refs/heads/';
-const FORMAT = '--format=%(objectname) %(refname)';
-
 /** Reads the commit id of every branch of a bare repository. @throws MirrorError `service.failed` when git cannot */
 export async function readHeads(git: Git, gitDirectory: string): Promise<Heads> {
-  const output = await git.text(gitDirectory, ['for-each-ref', FORMAT, BRANCH_PREFIX]);
-  const heads = new Map<string, string>();
-  for (const line of output.split('\n')) {
-    // Git allows neither space nor line feed in a name.
-    const [id, name] = line.split(' ');
-    if (id !== undefined && name !== undefined) heads.set(name.slice(BRANCH_PREFIX.length), id);
-  }
-  return heads;
+  const args = ['for-each-ref', '--format=%(objectname) %(refname:lstrip=2)', 'refs/heads/'];
+  const lines = (await git.text(gitDirectory, args)).matchAll(/^(\w+) ([^\n]+)$/gm);
+  return new Map([...lines].map(([, id = '', name = '']) => [name, id]));
 }
 
 /**
