@@ -1,4 +1,3 @@
-import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Git } from '../git/git.ts';
 
 /** One change of a commit. */
@@ -23,36 +22,31 @@ export interface CommitPlan {
   readonly changes: readonly FileChange[];
 }
 
-function writeData(content: Uint8Array | string): Buffer {
-  const bytes = Buffer.from(content);
-  return Buffer.concat([Buffer.from(`data ${bytes.length}\n`), bytes, Buffer.from('\n')]);
+function* dataOf(content: Uint8Array | string): Generator<Uint8Array | string> {
+  yield `data ${Buffer.byteLength(content)}\n`;
+  yield content;
+  yield '\n';
 }
 
-/** Paths are quoted as in JSON: git-fast-import(1) reads the quotes of C, which for names of samples are the same. */
-function writeChange({ path, content, executable = false }: FileChange): Buffer {
-  if (content === null) return Buffer.from(`D ${JSON.stringify(path)}\n`);
-  const head = `M ${executable ? '100755' : '100644'} inline ${JSON.stringify(path)}\n`;
-  return Buffer.concat([Buffer.from(head), writeData(content)]);
-}
-
-function writeCommit(plan: CommitPlan, mark: number): Buffer {
-  const { author, at } = plan;
+function* inputOf(plan: CommitPlan, mark: number): Generator<Uint8Array | string> {
+  const { branch, from, author, at, message, changes } = plan;
   const who = `${author.name} <${author.email}> ${Math.floor(at.getTime() / 1000)} +0000`;
-  const head = `commit refs/heads/${plan.branch}\nmark :${mark}\nauthor ${who}\ncommitter ${who}\n`;
-  const from = Buffer.from(plan.from === undefined ? '' : `from ${plan.from}\n`);
-  const end = Buffer.from(`\nget-mark :${mark}\n`);
-  return Buffer.concat([
-    Buffer.from(head),
-    writeData(plan.message),
-    from,
-    ...plan.changes.map(writeChange),
-    end,
-  ]);
+  yield `commit refs/heads/${branch}\nmark :${mark}\nauthor ${who}\ncommitter ${who}\n`;
+  yield* dataOf(message);
+  if (from !== undefined) yield `from ${from}\n`;
+  for (const { path, content, executable = false } of changes) {
+    // Quoted as in JSON: git-fast-import(1) reads the quotes of C, which for names of samples are the same.
+    const name = JSON.stringify(path);
+    yield content === null ? `D ${name}\n` : `M ${executable ? '100755' : '100644'} inline ${name}\n`;
+    if (content !== null) yield* dataOf(content);
+  }
+  yield `\nget-mark :${mark}\n`;
 }
 
 /** Writes commits as the input of `git fast-import`. */
 export function writeImport(plans: readonly CommitPlan[]): Buffer {
-  return Buffer.concat([...plans.map((plan, index) => writeCommit(plan, index + 1)), Buffer.from('done\n')]);
+  const parts = plans.flatMap((plan, index) => [...inputOf(plan, index + 1)]);
+  return Buffer.concat([...parts, 'done\n'].map((part) => Buffer.from(part)));
 }
 
 /**
@@ -67,8 +61,5 @@ export async function makeCommits(
   plans: readonly CommitPlan[],
 ): Promise<string[]> {
   const input = writeImport(plans);
-  const ids = (await git.text(gitDirectory, ['fast-import', '--quiet', '--done'], { input })).split('\n');
-  if (ids.length !== plans.length)
-    throw new MirrorError('service.failed', 'git did not name every new commit');
-  return ids;
+  return (await git.text(gitDirectory, ['fast-import', '--quiet', '--done'], { input })).split('\n');
 }

@@ -42,8 +42,8 @@ function commit(
   changes: readonly FileChange[],
   from?: string,
 ): CommitPlan {
-  const plan = { branch, author, at: daysAgo(days), message: `${message}\n`, changes };
-  return from === undefined ? plan : { ...plan, from: `refs/heads/${from}` };
+  const start = from === undefined ? {} : { from: `refs/heads/${from}` };
+  return { branch, author, at: daysAgo(days), message: `${message}\n`, changes, ...start };
 }
 
 /** The commits of the sample repository `Accounting`: two branches, and files that are easy to corrupt. */

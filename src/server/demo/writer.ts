@@ -8,17 +8,7 @@ import { PEOPLE } from './sample-content.ts';
 import { makeWorkbook } from './workbook-files.ts';
 
 /** One finished edit. */
-export interface Edit {
-  /** Full name of the repository. */
-  readonly repository: string;
-  readonly branch: string;
-  /** For people: `changed Budget 2026.xlsx`. */
-  readonly summary: string;
-  readonly path: string;
-  readonly commitId: string;
-  /** Time when the branch moved; the service shows an edit of an external repository a moment later. */
-  readonly committedAt: Date;
-}
+export type Edit = Awaited<ReturnType<ReturnType<typeof createWriter>>>;
 
 /** The only workbook that is added and deleted, so that the data neither runs out nor grows. */
 const DRAFT = 'Drafts/Draft.xlsx';
@@ -39,7 +29,7 @@ export function planEdit(round: number, turn: number, workbooks: readonly string
  * Makes a writer that visits all branches of all repositories in turn, each time with the next kind of edit.
  * @returns makes one commit that changes one workbook, which the service then shows; throws MirrorError when git fails
  */
-export function createWriter(registry: Registry): () => Promise<Edit> {
+export function createWriter(registry: Registry) {
   const git = new Git();
   const people = Object.values(PEOPLE);
   let edits = 0;
@@ -63,6 +53,7 @@ export function createWriter(registry: Registry): () => Promise<Edit> {
     const changes = [{ path, content }];
     const commit = { branch, from: head, author, at, message: `${summary}\n`, changes };
     const [commitId = ''] = await makeCommits(git, gitDirectory, [commit]);
+    // The service shows an edit of an external repository a moment later.
     const committedAt = new Date();
     await registry.fetches.fetch(id);
     return { repository, branch, summary, path, commitId, committedAt };
