@@ -1,6 +1,5 @@
 import { RequestError } from '../../lib/http/request.ts';
-import { partOf } from '../http/conditions.ts';
-import type { Content } from '../http/library.ts';
+import type { ByteRange, Bytes, Content } from '../http/library.ts';
 import { type Git, settingArguments } from './git.ts';
 import { EMPTY_TREE } from './objects.ts';
 import { type Branches, readBranches } from './refs.ts';
@@ -78,4 +77,17 @@ export async function contentAt(git: Git, gitDirectory: string, branch: string |
       return range === undefined ? bytes : partOf(bytes, range);
     },
   } satisfies Content;
+}
+
+/** Gives a part of bytes that can only be read from the start. @throws Error if they end before the part does */
+async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
+  let at = 0;
+  for await (const chunk of bytes) {
+    const from = Math.max(0, first - at);
+    const to = Math.min(chunk.length, last + 1 - at);
+    if (from < to) yield chunk.subarray(from, to);
+    at += chunk.length;
+    if (at > last) return;
+  }
+  throw new Error(`there are ${at} bytes, and byte ${last} was promised`);
 }

@@ -2,7 +2,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { bodyOf } from '../../lib/http/request.ts';
 import type { Bytes } from '../http/library.ts';
-import type { ServiceRequest } from '../http/request.ts';
+import type { ServiceRequest } from '../http/messages.ts';
 import { type Git, type GitProcess, settingArguments } from './git.ts';
 import { settleDefaultBranch } from './refs.ts';
 import type { Registry } from './repositories.ts';

@@ -1,11 +1,9 @@
 import { mediaTypeOf } from '../../lib/api/media-types.ts';
 import { matchesTag, type Reply } from '../../lib/http/reply.ts';
 import { RequestError } from '../../lib/http/request.ts';
-import { chooseRange } from './conditions.ts';
-import type { Library, Repository } from './library.ts';
-import { verifiedHeader } from './replies.ts';
+import type { ByteRange, Library, Repository } from './library.ts';
+import { type ServiceRequest, verifiedHeader } from './messages.ts';
 import { findContents } from './repository-reference.ts';
-import type { ServiceRequest } from './request.ts';
 
 /**
  * Answers a request for a repository, a folder or a single file (service specification, section 4.1): with all of it, or with the
@@ -54,4 +52,26 @@ async function locate(
     if (!(error instanceof RequestError)) throw error;
     return findContents(await library.repositories(), tail);
   }
+}
+
+/**
+ * Decides which part of a file a request wants; `unsatisfiable` if it lies outside the file. A request for several ranges, and one for a range
+ * of a file that has changed since, get the whole file: RFC 9110, sections 14.2 and 13.1.5, allow and ask for that.
+ * @param range value of Range, if it was sent
+ * @param ifRange value of If-Range, if it was sent; a date never matches, as the content is sent without a time
+ */
+export function chooseRange(
+  range: string | undefined,
+  ifRange: string | undefined,
+  tag: string,
+  sizeBytes: number,
+): ByteRange | 'whole' | 'unsatisfiable' {
+  if (range === undefined || (ifRange !== undefined && ifRange.trim() !== tag)) return 'whole';
+  const [, suffix] = /^bytes=-(\d{1,15})$/i.exec(range.trim()) ?? [];
+  const [, first, last = ''] = /^bytes=(\d{1,15})-(\d{0,15})$/i.exec(range.trim()) ?? [];
+  const from = suffix === undefined ? Number(first) : Math.max(0, sizeBytes - Number(suffix));
+  const to = last === '' ? Infinity : Number(last);
+  // Neither form, or the end is before the beginning.
+  if (Number.isNaN(from) || to < from) return 'whole';
+  return from >= sizeBytes ? 'unsatisfiable' : { first: from, last: Math.min(to, sizeBytes - 1) };
 }

@@ -5,8 +5,7 @@ import type { Reply } from '../../lib/http/reply.ts';
 import { invalid, readJson } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import type { ExternalRepository } from './library.ts';
-import { jsonReply, presentRepository } from './replies.ts';
-import { BASE_PATH, type ServiceRequest } from './request.ts';
+import { BASE_PATH, jsonReply, presentRepository, type ServiceRequest } from './messages.ts';
 
 /** An address, a name and two credentials are far shorter. */
 const LIMIT_BYTES = 64 * 1024;

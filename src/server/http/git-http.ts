@@ -4,8 +4,8 @@ import { RequestError } from '../../lib/http/request.ts';
 import type { Changes } from '../git/library.ts';
 import type { Credential } from './auth.ts';
 import type { Library } from './library.ts';
+import type { ServiceRequest } from './messages.ts';
 import { decodeSegments, findGitRepository } from './repository-reference.ts';
-import type { ServiceRequest } from './request.ts';
 
 /** Reads the password of HTTP Basic (RFC 7617); the user name does not matter. @returns an empty text without a password */
 export function basicPassword(header: string | undefined): string {

@@ -11,9 +11,16 @@ import { answerGit, basicPassword, GIT_CREDENTIAL, gitRefusal } from './git-http
 import type { Changes } from '../git/library.ts';
 import type { Keys } from '../keys/keys.ts';
 import type { Library } from './library.ts';
+import {
+  addressOf,
+  BASE_PATH,
+  errorReply,
+  jsonReply,
+  presentRepository,
+  type ServiceRequest,
+  verifiedHeader,
+} from './messages.ts';
 import { answerPushEvent } from './push-event.ts';
-import { errorReply, jsonReply, presentRepository, verifiedHeader } from './replies.ts';
-import { addressOf, BASE_PATH, type ServiceRequest } from './request.ts';
 import { answerUpload, formReply } from '../uploads/answer.ts';
 import { answerWorkbooks } from './workbooks.ts';
 

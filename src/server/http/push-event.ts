@@ -9,9 +9,8 @@ import { withoutScheme } from './auth.ts';
 import type { Changes } from '../git/library.ts';
 import { findKey, type KnownKey } from '../keys/keys.ts';
 import type { Library } from './library.ts';
-import { jsonReply } from './replies.ts';
+import { jsonReply, type ServiceRequest } from './messages.ts';
 import { comparableAddress, findMeant } from './repository-reference.ts';
-import type { ServiceRequest } from './request.ts';
 
 /**
  * The largest body that is read, in bytes: a push of some thousand commits is smaller. A signed body must be read before its sender

@@ -3,7 +3,7 @@ import { hostname } from 'node:os';
 import { createHttpServer, type ListenPlace, type ServerPatience } from '../../lib/http/server.ts';
 import { splitTarget } from '../../lib/http/request.ts';
 import { handle, type Sources } from './handler.ts';
-import { BASE_PATH } from './request.ts';
+import { BASE_PATH } from './messages.ts';
 
 /** A request that was answered. */
 export interface RequestInfo {

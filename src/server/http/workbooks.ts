@@ -4,7 +4,7 @@ import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import type { Reply } from '../../lib/http/reply.ts';
 import { invalid } from '../../lib/http/request.ts';
 import type { Library, ProcessingStatus, WorkbookRow } from './library.ts';
-import { jsonReply } from './replies.ts';
+import { jsonReply } from './messages.ts';
 
 function wholeNumber(largest: number) {
   const message = `is a whole number from 1 to ${largest}`;

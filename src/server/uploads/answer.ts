@@ -5,15 +5,14 @@ import type { KnownKey } from '../keys/keys.ts';
 import type { Changes } from '../git/library.ts';
 import { type Credential, requireKey } from '../http/auth.ts';
 import type { Library, Repository, Upload } from '../http/library.ts';
+import type { ServiceRequest } from '../http/messages.ts';
 import { findRepository } from '../http/repository-reference.ts';
-import type { ServiceRequest } from '../http/request.ts';
 import { readForm, readText } from './multipart.ts';
 
 /** The fields before the files, in the order of the form. */
 const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;
 type Fields = Partial<Record<(typeof FIELDS)[number], string>>;
 
-const FIELD_LIMIT_BYTES = 64 * 1024;
 /** Longest path of a folder, in characters: no repository needs a longer one. */
 const FOLDER_LIMIT = 1024;
 /** Most files in one commit; git gets their names as arguments. */
@@ -91,7 +90,7 @@ async function takeUpload(
   for await (const { name, fileName, bytes } of readForm(headers['content-type'] ?? '', bodyOf(body))) {
     const field = FIELDS.find((each) => each === name);
     if (field !== undefined) {
-      fields[field] = await readText(bytes, FIELD_LIMIT_BYTES);
+      fields[field] = await readText(bytes);
       continue;
     }
     // A key copied from a file may end with a line feed.

@@ -10,12 +10,11 @@ export interface FormPart {
   readonly bytes: Bytes;
 }
 
-/** The head of a part is two short lines. */
-const HEAD_LIMIT_BYTES = 16 * 1024;
+const TEXT_LIMIT_BYTES = 64 * 1024;
 
-/** Reads a short text. @throws RequestError 413 for a longer one */
-export async function readText(bytes: Bytes, limitBytes: number): Promise<string> {
-  return (await readBody(bytes, limitBytes, 'a field of the form')).toString('utf8');
+/** Reads a field, or the head of a part. @throws RequestError 413 for a long one */
+export async function readText(bytes: Bytes): Promise<string> {
+  return (await readBody(bytes, TEXT_LIMIT_BYTES, 'a field of the form')).toString('utf8');
 }
 
 /** A parameter of Content-Disposition, as browsers write it (HTML, "multipart form data"). */
@@ -63,8 +62,8 @@ export async function* readForm(contentType: string, body: Bytes): AsyncGenerato
       while (rest.length < 2) await readOn();
       // Not every client ends the last line (RFC 2046, section 5.1.1).
       if (rest.toString('latin1', 0, 2) === '--') return;
-      await readText(until('\r\n'), HEAD_LIMIT_BYTES);
-      const head = await readText(until('\r\n\r\n'), HEAD_LIMIT_BYTES);
+      await readText(until('\r\n'));
+      const head = await readText(until('\r\n\r\n'));
       bytes = until(`\r\n--${boundary}`);
       yield { name: parameterOf(head, 'name') ?? '', fileName: parameterOf(head, 'filename'), bytes };
     }

@@ -204,7 +204,7 @@ describe('an upload', () => {
     expect(await post('application/json', '{}')).toBe(415);
     expect(await post('multipart/form-data', '{}')).toBe(415);
     expect(await post('multipart/form-data; boundary=x', 'nothing')).toBe(400);
-    expect(await post('multipart/form-data; boundary=x', `--x\r\nA: ${'b'.repeat(20_000)}`)).toBe(413);
+    expect(await post('multipart/form-data; boundary=x', `--x\r\nA: ${'b'.repeat(70_000)}`)).toBe(413);
     const part = (name: string, value: string): string =>
       `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
     const file = part('files"; filename="a', 'whole');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { chooseRange } from '../../../../src/server/http/conditions.ts';
+import { chooseRange } from '../../../../src/server/http/contents.ts';
 import type { Repository } from '../../../../src/server/http/library.ts';
 import { findRepository } from '../../../../src/server/http/repository-reference.ts';
 
