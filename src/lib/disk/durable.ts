@@ -76,10 +76,13 @@ export async function makeFolders(path: string): Promise<string[]> {
   }
 }
 
-/** Replaces a file in one step that survives a power cut: written beside it, flushed, renamed, directory flushed. */
-export async function replaceFile(path: string, data: string, scratchDirectory: string): Promise<void> {
+/**
+ * Replaces a file in one step that survives a power cut: written beside it, flushed, renamed, directory flushed.
+ * @param mode permission bits, before the process's umask
+ */
+export async function replaceFile(path: string, data: string, scratchDirectory: string, mode = 0o666) {
   const temporary = `${scratchDirectory}/${randomUUID()}`;
-  await writeNewFile(temporary, data);
+  await writeNewFile(temporary, data, mode);
   try {
     await ensureFolder(dirname(path));
     await rename(temporary, path);

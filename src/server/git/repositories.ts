@@ -245,9 +245,8 @@ export class Registry {
   }
 }
 
-function newRow(): Pick<RegisteredRepository, 'id' | 'created_at'> {
-  return { id: crypto.randomUUID(), created_at: formatCreatedAt(new Date()) };
-}
+/** The fields of a new repository that come from nowhere else. */
+const newRow = () => ({ id: crypto.randomUUID(), created_at: formatCreatedAt(new Date()) });
 
 /**
  * Requires user name and password together: Git asks for both. Two empty fields, as a form sends them, mean no credentials.

@@ -1,9 +1,9 @@
-import { open, readdir, readFile, rename, rm } from 'node:fs/promises';
+import { open, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { z } from 'zod';
 
-import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
+import { replaceFile } from '../../lib/disk/durable.ts';
 import { lockWithin } from '../../lib/disk/lock.ts';
 import { unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -63,28 +63,20 @@ const LOCK_PATIENCE_MS = 10_000;
 
 /**
  * Changes the keys of a service, in one step that survives a power cut. Only the owner can read the file.
- * @param change gives the new keys, or null to leave them as they are
- * @returns whether they were changed
  * @throws MirrorError `directory.locked` if another process does not finish its change, and as {@link readKeys}
  */
 export async function changeKeys(
   directory: string,
-  change: (keys: readonly StoredKey[]) => readonly StoredKey[] | null,
-): Promise<boolean> {
+  change: (keys: readonly StoredKey[]) => readonly StoredKey[],
+): Promise<void> {
   const native = bindNativeCalls();
   const lock = await open(join(directory, LOCK_FILE), 'a', 0o600);
   try {
     if (!(await lockWithin(() => native.tryLock(lock.fd), LOCK_PATIENCE_MS)))
       throw new MirrorError('directory.locked', `Another process changes the keys in ${directory}.`);
     const keys = change(await readKeys(directory));
-    if (keys === null) return false;
-    const next = join(directory, `${FILE}.new`);
-    await rm(next, { force: true });
-    await writeNewFile(next, `${JSON.stringify({ keys }, null, 2)}\n`, 0o600);
-    await rename(next, join(directory, FILE));
-    await syncDirectory(directory);
+    await replaceFile(join(directory, FILE), `${JSON.stringify({ keys }, null, 2)}\n`, directory, 0o600);
     await rm(join(directory, FOLDER_BEFORE), { recursive: true, force: true });
-    return true;
   } finally {
     await lock.close();
   }
