@@ -25,8 +25,7 @@ function daysAgo(days: number): Date {
 }
 
 async function workbook(path: string, days: number): Promise<FileChange> {
-  const content = await makeWorkbook({ seed: path.length * 1000 + days, asOf: daysAgo(days) });
-  return { path, content };
+  return { path, content: await makeWorkbook(daysAgo(days)) };
 }
 
 function text(path: string, content: string, executable = false): FileChange {

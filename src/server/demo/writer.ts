@@ -47,7 +47,7 @@ export function createWriter(registry: Registry) {
     const workbooks = tree.map(({ path }) => path).filter((path) => path.endsWith('.xlsx'));
     const { kind, path } = planEdit(round, turn, workbooks);
     const at = new Date();
-    const content = kind === 'deleted' ? null : await makeWorkbook({ seed: at.getTime(), asOf: at });
+    const content = kind === 'deleted' ? null : await makeWorkbook(at);
     const summary = `${kind} ${path}`;
     const author = people[turn % people.length] ?? PEOPLE.anna;
     const changes = [{ path, content }];
