@@ -52,19 +52,15 @@ function repositoryOf(id: string, group: readonly MirroredTarget[]): MirroredRep
   };
 }
 
-/** Branches to choose from, in this order, if a request names none and there are several. */
-const USUAL_BRANCHES = ['main', 'master'];
-
 /**
  * The branch for requests that name none (service specification, section 4.1, leaves it open): the one that the service
  * used, else the only one, else a usual one.
  * @returns null if there is no such branch
  */
 export function defaultBranch(branches: readonly string[]): string | null {
-  if (branches.includes(HEAD_BRANCH)) return HEAD_BRANCH;
   const [only] = branches;
   if (only !== undefined && branches.length === 1) return only;
-  return USUAL_BRANCHES.find((branch) => branches.includes(branch)) ?? null;
+  return [HEAD_BRANCH, 'main', 'master'].find((branch) => branches.includes(branch)) ?? null;
 }
 
 /** The id of a workbook begins with the name of its repository (section 2.2), even if its tree has not been renamed yet. */

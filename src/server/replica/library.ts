@@ -1,6 +1,5 @@
 import { realpath } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { isDeepStrictEqual } from 'node:util';
 
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -75,8 +74,7 @@ export function createReplicaLibrary(
   /** Reads once. @throws TreeChangedError if tree and manifest disagree or have moved; RequestError 404 for the path */
   async function read(seen: MirroredTarget, { path, signal }: WantedContent): Promise<Content> {
     const { manifest } = await reader.read(seen.path);
-    if (!isDeepStrictEqual(subjectOf(manifest), subjectOf(seen.manifest)))
-      throw new TreeChangedError('', 'its manifest has moved');
+    if (keyOf(manifest) !== keyOf(seen.manifest)) throw new TreeChangedError('', 'its manifest has moved');
     const root = await unlessAbsent(realpath(directory));
     if (root === null) throw new TreeChangedError('', 'its folder is missing');
     const tree = publishedTree(layoutOf(root), seen.path);
@@ -138,13 +136,10 @@ function complete(scan: Scan): Scan {
 }
 
 /** When a target was last verified against the service; 0 if the only time is in the future, from a wrong clock. */
-function verifiedAtMs(
-  { repository, branch, publishedAtMs, verifiedAtMs }: Manifest,
-  records: ReadonlyMap<string, TargetRecord>,
-): number {
-  const record = records.get(targetKey({ repositoryId: repository.id, branch }));
-  const rememberedAtMs = record === undefined ? null : aboutTree(record, publishedAtMs).verifiedAtMs;
-  return latestUntil(Date.now(), [verifiedAtMs, rememberedAtMs]);
+function verifiedAtMs(manifest: Manifest, records: ReadonlyMap<string, TargetRecord>): number {
+  const record = records.get(keyOf(manifest));
+  const rememberedAtMs = record === undefined ? null : aboutTree(record, manifest.publishedAtMs).verifiedAtMs;
+  return latestUntil(Date.now(), [manifest.verifiedAtMs, rememberedAtMs]);
 }
 
 function oldestOf(
@@ -177,7 +172,7 @@ function requiredTarget(scan: Scan, wanted: WantedContent): MirroredTarget {
   throw new RequestError(404, 'branch_not_found', message);
 }
 
-/** The branch of a repository under a name, whose tree a manifest describes. */
-function subjectOf({ repository: { id, fullName }, branch }: Manifest): readonly string[] {
-  return [id, fullName, branch];
+/** Identifies the branch of a repository whose tree a manifest describes. */
+function keyOf({ repository, branch }: Manifest): string {
+  return targetKey({ repositoryId: repository.id, branch });
 }
