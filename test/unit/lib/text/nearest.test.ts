@@ -7,6 +7,7 @@ describe('the nearest name', () => {
     ['servce', ['service', 'schedule'], 'service'],
     ['apiKey', ['directory', 'service.apiKey'], 'service.apiKey'],
     ['apiKey', ['service.apiKey', 'apikey'], 'apikey'],
+    ['apiTokne', ['http.token', 'service.apiToken'], 'service.apiToken'],
     ['x.apiKey', ['service.apiKey', 'http.listen'], 'service.apiKey'],
     ['a.bc', ['zzzz.abc', 'a.xx'], 'a.xx'],
     ['LEVEL', ['service', 'log.level', 'state'], 'log.level'],
