@@ -15,9 +15,6 @@ export interface Address {
   readonly fullName: string;
 }
 
-/** Host in the names of repositories of this machine, whose addresses have none. */
-const LOCAL_HOST = 'localhost';
-
 const FORM = 'https://<host>/<path>.git';
 
 const NETWORK_ADDRESS =
@@ -56,7 +53,8 @@ export function readAddress(text: string, sources: Sources): Address {
 }
 
 function readLocal(text: string): Address {
-  const names = namesOf(LOCAL_HOST, text.replace(/^file:\/\//i, ''));
+  // A name needs a host, and these addresses have none.
+  const names = namesOf('localhost', text.replace(/^file:\/\//i, ''));
   if (names === null)
     throw invalid('url: a repository of this machine is named file:///<path>.git or /<path>.git');
   return { protocol: 'file', ...names };

@@ -171,9 +171,7 @@ export class Registry {
 
   /** Ends running clones and fetches; nothing can be changed afterwards. */
   async close(): Promise<void> {
-    const ended = this.fetches.close();
-    await this.git.stop();
-    await ended;
+    await Promise.all([this.fetches.close(), this.git.stop()]);
   }
 
   private externalRow(url: string, source: string): RegisteredRepository {

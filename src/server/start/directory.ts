@@ -10,13 +10,10 @@ import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 /** The directory of the embedded service. @throws MirrorError `settings.invalid` when it is not set */
 export function requiredServeDirectory({ directory }: Settings['serve']): string {
   if (directory !== undefined) return directory;
-  throw new MirrorError(
-    'settings.invalid',
-    'serve.directory is missing: set the folder where the service keeps its repositories.',
-    {
-      hint: 'Give --serve-directory DIR, the variable WORKBOOK_MIRROR_SERVE_DIRECTORY, or the key in the settings file.',
-    },
-  );
+  const message = 'serve.directory is missing: set the folder where the service keeps its repositories.';
+  throw new MirrorError('settings.invalid', message, {
+    hint: 'Give --serve-directory DIR, the variable WORKBOOK_MIRROR_SERVE_DIRECTORY, or the key in the settings file.',
+  });
 }
 
 /** Entries that only the directory of a mirror has. */
