@@ -1,3 +1,5 @@
+import { setImmediate as othersFirst } from 'node:timers/promises';
+
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { RequestError } from '../../lib/http/request.ts';
@@ -45,7 +47,7 @@ export function createWorkbookListing(
     if (before !== undefined && areEqual(before.heads, heads)) return;
     const tables: WorkbookTables = before?.tables ?? new Map();
     await readHistories(git, gitDirectory, new Set(heads.values()), tables);
-    known.set(id, { heads, rows: makeRows(tables, full_name, heads), tables });
+    known.set(id, { heads, rows: await makeRows(tables, full_name, heads), tables });
   }
 
   /** Reads a repository. If it is unreadable, returns the last reading. */
@@ -101,15 +103,23 @@ function areEqual(left: Heads, right: Heads): boolean {
   return left.size === right.size && [...left].every(([branch, head]) => right.get(branch) === head);
 }
 
+/** Every few milliseconds, other work has its turn. */
+const ROWS_AT_ONCE = 1000;
+
 /** Makes the rows of one repository. Branches share the version of a workbook. */
-function makeRows(tables: WorkbookTables, integration: string, heads: Heads): Rows {
+async function makeRows(tables: WorkbookTables, integration: string, heads: Heads): Promise<Rows> {
   const branches = [...heads]
     .sort(([left], [right]) => byCodeUnits(left, right))
     .map(([branch, head]) => ({ branch, table: tables.get(head) }));
   const paths = new Set<string>();
   for (const table of tables.values()) for (const path of table.keys()) paths.add(path);
   const rows: WorkbookRow[] = [];
+  let turnAt = 0;
   for (const path of [...paths].sort(byCodeUnits)) {
+    if (rows.length >= turnAt) {
+      await othersFirst();
+      turnAt = rows.length + ROWS_AT_ONCE;
+    }
     const id = `${integration}/${path}`;
     const kind = workbookKindOf(path);
     for (const { branch, table } of branches) {
