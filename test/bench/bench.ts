@@ -89,9 +89,7 @@ export async function empty(folder: string): Promise<void> {
 }
 
 /** The files below a folder. */
-export async function listFiles(
-  folder: string,
-): Promise<{ path: string; sizeBytes: number; inode: number }[]> {
+export async function listFiles(folder: string) {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });
   const paths = entries
     .filter((entry) => entry.isFile())

@@ -13,10 +13,7 @@ export function peer(name: string): string {
 }
 
 /** Runs a bash script. */
-export function bash(
-  script: string,
-  ...args: readonly string[]
-): Promise<Sample & { readonly stdout: string }> {
+export function bash(script: string, ...args: readonly string[]) {
   return measure({ program: 'bash', args: [peer(script), ...args] });
 }
 

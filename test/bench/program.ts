@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
 import { cleanEnvironment, variablesOf } from '../support/program.ts';
 import type { Bench } from './bench.ts';
-import { ContenderError, measure, type Sample } from './measure.ts';
+import { ContenderError, measure } from './measure.ts';
 import type { BenchService } from './service.ts';
 
 /** Settings by the names of their variables, without the prefix. */
@@ -25,11 +25,7 @@ function environmentOf({ service, directory }: Place, variables: Variables): Rec
 }
 
 /** Runs a command of the compiled program. */
-export function runProgram(
-  bench: Bench,
-  args: readonly string[],
-  place: Place,
-): Promise<Sample & { readonly stdout: string }> {
+export function runProgram(bench: Bench, args: readonly string[], place: Place) {
   const environment = environmentOf(place, {});
   return measure({ program: process.execPath, args: [bench.program, ...args], environment });
 }
@@ -41,23 +37,15 @@ export function spawnProgram(bench: Bench, args: readonly string[], place: Place
 }
 
 /** A line of the daemon's log. */
-export interface LogLine {
+interface LogLine {
   readonly event: string;
   readonly time: string;
-}
-
-/** A running daemon. */
-export interface Daemon {
-  readonly pid: number;
-  readonly directory: string;
-  /** Asks for a pass by SIGHUP and waits for its end. @returns its log */
-  readonly pass: () => Promise<readonly LogLine[]>;
 }
 
 const ENDS: ReadonlySet<string> = new Set(['pass.finished', 'pass.failed', 'pass.abandoned']);
 
 /** Starts a daemon that makes passes only on request, and waits for its first pass. */
-export async function startDaemon(bench: Bench, place: Place, variables: Variables = {}): Promise<Daemon> {
+export async function startDaemon(bench: Bench, place: Place, variables: Variables = {}) {
   const settings = { SCHEDULE: '0 0 29 2 *', LOG_FORMAT: 'json', LOG_LEVEL: 'debug', ...variables };
   const child = spawn(process.execPath, [bench.program, 'run'], {
     env: environmentOf(place, settings),
@@ -87,6 +75,7 @@ export async function startDaemon(bench: Bench, place: Place, variables: Variabl
   return {
     pid: child.pid ?? 0,
     directory: place.directory,
+    /** Asks for a pass by SIGHUP and waits for its end. @returns its log */
     pass: () => {
       child.kill('SIGHUP');
       return passEnds();

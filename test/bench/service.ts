@@ -21,22 +21,10 @@ type Order =
   | { readonly kind: 'set'; readonly trouble?: Trouble | null; readonly digests?: boolean };
 
 /** A service on a data set, in a process of its own. */
-export interface BenchService {
-  readonly baseUrl: string;
-  readonly data: DataSet;
-  readonly files: readonly BenchFile[];
-  /** The current bytes of a file. */
-  readonly contentOf: (at: number, file: BenchFile) => Buffer;
-  /** Makes a new version of files. */
-  readonly change: (at: number, paths: readonly string[]) => Promise<void>;
-  readonly set: (what: { trouble?: Trouble | null; digests?: boolean }) => Promise<void>;
-  /** The bytes sent so far, headers included. */
-  readonly sentBytes: () => Promise<number>;
-  readonly close: () => void;
-}
+export type BenchService = Awaited<ReturnType<typeof startService>>;
 
 /** Starts a service on a data set. */
-export async function startService(data: DataSet): Promise<BenchService> {
+export async function startService(data: DataSet) {
   const child = fork(import.meta.filename, { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
   const ask = async (order: Order): Promise<unknown> => {
     const answer = once(child, 'message');
@@ -50,12 +38,17 @@ export async function startService(data: DataSet): Promise<BenchService> {
     baseUrl,
     data,
     files: filesOf(data),
-    contentOf: (at, file) => contentOf(data, at, file, versions.get(`${at} ${file.path}`) ?? 1),
-    change: async (at, paths) => {
+    /** The current bytes of a file. */
+    contentOf: (at: number, file: BenchFile) =>
+      contentOf(data, at, file, versions.get(`${at} ${file.path}`) ?? 1),
+    /** Makes a new version of files. */
+    change: async (at: number, paths: readonly string[]) => {
       for (const path of paths) versions.set(`${at} ${path}`, (versions.get(`${at} ${path}`) ?? 1) + 1);
       await ask({ kind: 'change', at, paths });
     },
-    set: async (what) => void (await ask({ kind: 'set', ...what })),
+    set: async (what: Omit<Extract<Order, { kind: 'set' }>, 'kind'>) =>
+      void (await ask({ kind: 'set', ...what })),
+    /** The bytes sent so far, headers included. */
     sentBytes: async () => Number(await ask({ kind: 'count' })),
     close: () => child.disconnect(),
   };

@@ -78,10 +78,9 @@ function columnsOf({ rows, base = OURS }: Table): Column[] {
     { heading: 'CPU', cell: (row) => medianText(row, ({ cpuMs }) => cpuMs, durationText) },
     { heading: 'memory', cell: (row) => medianText(row, ({ peakBytes }) => peakBytes, sizeText) },
   ];
-  for (const name of more) {
-    const heading = name.replace(/ (?:bytes|time)$/, '');
+  for (const name of more)
     columns.push({
-      heading,
+      heading: name.replace(/ (?:bytes|time)$/, ''),
       cell: (row) =>
         medianText(
           row,
@@ -89,7 +88,6 @@ function columnsOf({ rows, base = OURS }: Table): Column[] {
           (value) => textOf(name, value),
         ),
     });
-  }
   return columns.filter(({ cell }, index) => index === 0 || rows.some((row) => cell(row) !== ''));
 }
 
