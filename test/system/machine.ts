@@ -19,31 +19,7 @@ export interface Outcome {
 }
 
 /** A machine with its own systemd, as a container over this machine's root. */
-export interface Machine {
-  /** Runs a command as root. */
-  readonly run: (...argv: readonly string[]) => Outcome;
-  /** Runs a command that must succeed. @returns its output */
-  readonly demand: (...argv: readonly string[]) => string;
-  /** Runs lines of a shell that must succeed. @returns their output */
-  readonly shell: (lines: string) => string;
-  /** Writes a file, and makes its folders. */
-  readonly write: (path: string, text: string) => Promise<void>;
-  /** Waits for a condition; fails with the journal if it does not come true. */
-  readonly until: (what: string, holds: () => boolean) => Promise<void>;
-  /** Starts a service with samples in a unit, and waits for it. */
-  readonly serve: (
-    unit: string,
-    keys: { readonly key: string; readonly token: string },
-    port?: number,
-  ) => Promise<void>;
-  /** The journal of a unit. */
-  readonly journal: (unit: string, ...options: readonly string[]) => string;
-  /** Has systemd check the file of a unit, or its name; it must have nothing to say. */
-  readonly verifyUnit: (unit: string) => void;
-  /** A property of a unit from `systemctl show`. */
-  readonly property: (unit: string, name: string) => string;
-  readonly close: () => Promise<void>;
-}
+export type Machine = ReturnType<typeof machineOf>;
 
 /** Why no machine can be booted here; undefined if one can. */
 export function whyNoMachine(): string | undefined {
@@ -111,11 +87,16 @@ export async function bootMachineWith(
     mountOrFail(mounts, root, '-t', 'overlay', '-o', layers, 'workbook-mirror-machine');
     await prepare(root);
     // With the identity of its host, a machine would take the host's journal for its own.
-    await replaceFile(join(root, 'etc/machine-id'), '');
+    // The file may be a mount point or a link.
+    await rm(join(root, 'etc/machine-id'), { force: true });
+    await writeFile(join(root, 'etc/machine-id'), '');
     await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
     container = startContainer(root, binds);
     const machine = machineOf(root, container, close);
-    return await booted(machine);
+    await machine.until('the machine to be up', () =>
+      /running|degraded/.test(machine.run('systemctl', 'is-system-running').stdout),
+    );
+    return machine;
   } catch (error) {
     await close();
     throw error;
@@ -140,27 +121,15 @@ async function install(root: string): Promise<void> {
   await symlink(`${PACKAGE}/dist/main.js`.replace('/usr/local', '..'), command);
 }
 
-/** Replaces a file that may be a mount point or a link. */
-async function replaceFile(path: string, text: string): Promise<void> {
-  await rm(path, { force: true });
-  await writeFile(path, text);
-}
-
 function startContainer(root: string, binds: readonly string[]): ChildProcess {
   const own = '--quiet --boot --register=no --keep-unit --private-network --console=pipe'.split(' ');
   const options = [...own, '--directory', root, ...binds, 'systemd.unit=basic.target'];
   return spawn('systemd-nspawn', options, { stdio: 'ignore' });
 }
 
-async function booted(machine: Machine): Promise<Machine> {
-  await machine.until('the machine to be up', () =>
-    /running|degraded/.test(machine.run('systemctl', 'is-system-running').stdout),
-  );
-  return machine;
-}
-
-function machineOf(root: string, container: ChildProcess, close: () => Promise<void>): Machine {
-  const run: Machine['run'] = (...argv) => {
+function machineOf(root: string, container: ChildProcess, close: () => Promise<void>) {
+  /** Runs a command as root. */
+  const run = (...argv: readonly string[]): Outcome => {
     const leader = leaderOf(container);
     if (leader === null) return { exitCode: null, stdout: '', stderr: 'the machine is not there' };
     const { status, stdout, stderr } = spawnSync('nsenter', ['-t', leader, '-a', '--', ...argv], {
@@ -170,15 +139,17 @@ function machineOf(root: string, container: ChildProcess, close: () => Promise<v
     });
     return { exitCode: status, stdout, stderr };
   };
-  const demand: Machine['demand'] = (...argv) => {
+  /** Runs a command that must succeed. @returns its output */
+  const demand = (...argv: readonly string[]): string => {
     const { exitCode, stdout, stderr } = run(...argv);
     if (exitCode === 0) return stdout;
     const journal = run('journalctl', '--no-pager', '--lines=40').stdout;
     throw new Error(`${argv.join(' ')} ended with ${exitCode}:\n${stdout}${stderr}\n${journal}`);
   };
-  const journal: Machine['journal'] = (unit, ...options) =>
+  const journal = (unit: string, ...options: readonly string[]): string =>
     run('journalctl', '--no-pager', '--output=cat', `--unit=${unit}`, ...options).stdout;
-  const until: Machine['until'] = async (what, holds) => {
+  /** Waits for a condition; fails with the journal if it does not come true. */
+  const until = async (what: string, holds: () => boolean): Promise<void> => {
     for (const end = Date.now() + WAIT_MS; !holds(); await sleep(LOOK_EVERY_MS)) {
       if (Date.now() < end) continue;
       throw new Error(`waited in vain for ${what}:\n${run('journalctl', '--no-pager', '--lines=60').stdout}`);
@@ -187,25 +158,30 @@ function machineOf(root: string, container: ChildProcess, close: () => Promise<v
   return {
     run,
     demand,
-    shell: (lines) => demand('sh', '-ec', lines),
+    /** Runs lines of a shell that must succeed. @returns their output */
+    shell: (lines: string) => demand('sh', '-ec', lines),
     until,
     journal,
-    serve: async (unit, { key, token }, port = 9400) => {
+    /** Starts a service with samples in a unit, and waits for it. */
+    serve: async (unit: string, { key, token }: { key: string; token: string }, port = 9400) => {
       const keys = [`API_KEY=${key}`, `API_TOKEN=${token}`];
       const variables = keys.map((each) => `--setenv=WORKBOOK_MIRROR_SERVE_${each}`);
       const options = [`--serve-directory=/var/lib/${unit}`, `--serve-listen=127.0.0.1:${port}`, '--samples'];
       demand('systemd-run', `--unit=${unit}`, ...variables, 'workbook-mirror', 'serve', ...options);
       await until(`the service of ${unit}`, () => journal(unit).includes(`http://127.0.0.1:${port}`));
     },
-    verifyUnit: (unit) => {
+    /** Has systemd check the file of a unit, or its name; it must have nothing to say. */
+    verifyUnit: (unit: string) => {
       const { exitCode, stdout, stderr } = run('systemd-analyze', 'verify', '--man=no', unit);
       if (exitCode !== 0 || stdout + stderr !== '') throw new Error(`${unit}: ${stdout}${stderr}`);
     },
-    write: async (path, text) => {
+    /** Writes a file, and makes its folders. */
+    write: async (path: string, text: string) => {
       await mkdir(join(root, dirname(path)), { recursive: true });
       await writeFile(join(root, path), text);
     },
-    property: (unit, name) => demand('systemctl', 'show', '--value', `--property=${name}`, unit).trim(),
+    property: (unit: string, name: string) =>
+      demand('systemctl', 'show', '--value', `--property=${name}`, unit).trim(),
     close,
   };
 }
