@@ -6,7 +6,7 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { FakeService } from '../support/fake-service.ts';
 import { runHere } from '../support/in-process.ts';
 import { type ShownTarget, startCommands } from '../support/mirror-commands.ts';
-import { addressOf, type Running, start, type Variables, variablesOf } from '../support/program.ts';
+import { addressOf, start, type Variables, variablesOf } from '../support/program.ts';
 
 /** A service with two repositories, and a directory for a daemon that makes passes only on request. */
 async function around(more: Variables = {}) {
@@ -34,21 +34,19 @@ async function around(more: Variables = {}) {
 
 type Around = Awaited<ReturnType<typeof around>>;
 
-interface Daemon extends Running {
-  /** The status of `/readyz`. */
-  readonly ready: () => Promise<number>;
-}
-
-async function startDaemon(settings: Variables): Promise<Daemon> {
+async function startDaemon(settings: Variables) {
   const daemon = start(['run'], variablesOf(settings));
   const address = await addressOf(daemon);
-  return { ...daemon, ready: async () => (await fetch(new URL('readyz', address))).status };
+  return {
+    ...daemon,
+    /** The status of `/readyz`. */ ready: async () => (await fetch(new URL('readyz', address))).status,
+  };
 }
 
 /** Expects a state of the target `A/main`, and that all report it by the same exit code. Ends the daemon. */
 async function expectAgreement(
   { command, codeOf }: Around,
-  daemon: Daemon,
+  daemon: Awaited<ReturnType<typeof startDaemon>>,
   state: string,
   exitCode: 0 | 1,
 ): Promise<void> {
