@@ -2,12 +2,12 @@ import { initialLive } from '../../src/daemon/status/live.ts';
 import { readinessOf } from '../../src/daemon/status/readiness.ts';
 import type { DaemonReport, Live, PassNote } from '../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../src/app/target-status.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS, passFinished } from './builders.ts';
+import { failure, HOUR_MS, MINUTE_MS, NOW_MS, passFinished } from './builders.ts';
 
 const DAY_MS = 24 * HOUR_MS;
 
 /** A target; by default fresh and verified a minute ago. */
-export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
+export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
   const { repository = 'Accounting', branch = 'main' } = fields;
   return {
     target: `${repository}/${encodeURIComponent(branch)}`,
@@ -15,10 +15,10 @@ export function targetStatus(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS)
     branch,
     state: 'fresh',
     isStale: false,
-    verifiedAtMs: nowMs - MINUTE_MS,
-    changedAtMs: nowMs - HOUR_MS,
-    checkedAtMs: nowMs - 2 * MINUTE_MS,
-    nextFullCheckAtMs: nowMs + HOUR_MS,
+    verifiedAtMs: NOW_MS - MINUTE_MS,
+    changedAtMs: NOW_MS - HOUR_MS,
+    checkedAtMs: NOW_MS - 2 * MINUTE_MS,
+    nextFullCheckAtMs: NOW_MS + HOUR_MS,
     nextAttemptAtMs: null,
     fingerprint: 'f',
     files: 3,
@@ -121,47 +121,31 @@ export function eventfulReport(): DaemonReport {
 }
 
 /** A target that fails. */
-export function failingTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
-  return targetStatus(
-    {
-      state: 'failing',
-      nextAttemptAtMs: nowMs + 4 * MINUTE_MS,
-      failure: {
-        code: 'contents.interrupted',
-        action: 'retry',
-        message: 'The contents of the branch broke off after 12.3 MB.',
-        hint: 'If it goes on, look at the proxies in between.',
-        sinceMs: nowMs - HOUR_MS,
-        lastAtMs: nowMs - MINUTE_MS,
-        attempts: 7,
-        nextAttemptAtMs: nowMs + 4 * MINUTE_MS,
-        fingerprint: null,
-      },
-      ...fields,
-    },
-    nowMs,
-  );
+export function failingTarget(fields: Partial<TargetStatus> = {}): TargetStatus {
+  const nextAttemptAtMs = NOW_MS + 4 * MINUTE_MS;
+  const broken = failure({
+    code: 'contents.interrupted',
+    message: 'The contents of the branch broke off after 12.3 MB.',
+    hint: 'If it goes on, look at the proxies in between.',
+    attempts: 7,
+    nextAttemptAtMs,
+  });
+  return targetStatus({ state: 'failing', nextAttemptAtMs, failure: broken, ...fields });
 }
 
 /** A target with a deletion on hold. */
-export function heldTarget(fields: Partial<TargetStatus> = {}, nowMs = NOW_MS): TargetStatus {
-  return targetStatus(
-    {
-      state: 'held',
-      held: {
-        subject: 'files',
-        deletions: 31,
-        of: 42,
-        digest: 'd1',
-        sinceMs: nowMs - 2 * HOUR_MS,
-        nextLookAtMs: nowMs + HOUR_MS,
-        fingerprint: null,
-        first: [],
-      },
-      ...fields,
-    },
-    nowMs,
-  );
+export function heldTarget(fields: Partial<TargetStatus> = {}): TargetStatus {
+  const held = {
+    subject: 'files',
+    deletions: 31,
+    of: 42,
+    digest: 'd1',
+    sinceMs: NOW_MS - 2 * HOUR_MS,
+    nextLookAtMs: NOW_MS + HOUR_MS,
+    fingerprint: null,
+    first: [],
+  } as const;
+  return targetStatus({ state: 'held', held, ...fields });
 }
 
 /** A finished pass. */
@@ -179,10 +163,10 @@ export function passNote(fields: Partial<PassNote> = {}, changed = 0): PassNote 
 }
 
 /** Passes, one in twenty failed. */
-function passHistory(count: number, nowMs = NOW_MS): PassNote[] {
+function passHistory(count: number): PassNote[] {
   const failure = { code: 'service.timeout', message: 'The service did not answer.', hint: null } as const;
   return Array.from({ length: count }, (_, index) => {
-    const startedAtMs = nowMs - (count - index) * 5 * MINUTE_MS;
+    const startedAtMs = NOW_MS - (count - index) * 5 * MINUTE_MS;
     return index % 20 === 10
       ? passNote({ startedAtMs, durationMs: 9000, result: 'failed', summary: null, failure })
       : passNote({ startedAtMs }, index % 6 === 0 ? 1 : 0);
@@ -193,24 +177,23 @@ function passHistory(count: number, nowMs = NOW_MS): PassNote[] {
 export function ordinaryReport(
   fields: Partial<Omit<DaemonReport, 'live'>> & { readonly live?: Partial<Live> } = {},
 ): DaemonReport {
-  const nowMs = fields.nowMs ?? NOW_MS;
-  const { live, targets = ordinaryTargets(nowMs), ...others } = fields;
-  const sinceMs = nowMs - DAY_MS;
+  const { live, targets = ordinaryTargets(), ...others } = fields;
+  const sinceMs = NOW_MS - DAY_MS;
   const accepted = { state: 'accepted', key: 1, sinceMs, nextAttemptAtMs: null } as const;
   const isListed = live?.hasFinishedPass ?? true;
   return daemonReport({
     readiness: readinessOf(targets, { isListed, selectsNothing: false }),
     disk: { sizeBytes: 512e9, freeBytes: 211e9 },
     targets,
-    changes: targets.slice(-10).map(({ target }, at) => recentChange(target, nowMs - at * HOUR_MS)),
+    changes: targets.slice(-10).map(({ target }, at) => recentChange(target, NOW_MS - at * HOUR_MS)),
     ...others,
     live: {
-      ...initialLive(nowMs - 3 * DAY_MS),
-      passes: passHistory(96, nowMs),
+      ...initialLive(NOW_MS - 3 * DAY_MS),
+      passes: passHistory(96),
       hasFinishedPass: isListed,
-      nextPassAtMs: nowMs + 3 * MINUTE_MS + 42_000,
+      nextPassAtMs: NOW_MS + 3 * MINUTE_MS + 42_000,
       upstream: {
-        readAtMs: nowMs - MINUTE_MS,
+        readAtMs: NOW_MS - MINUTE_MS,
         repositories: 24,
         workbooks: 310,
         processing: { count: 0, first: [] },
@@ -242,47 +225,43 @@ function recentChange(target: string, atMs: number): DaemonReport['changes'][num
 }
 
 /** Two dozen healthy targets. */
-export function ordinaryTargets(nowMs = NOW_MS): TargetStatus[] {
+export function ordinaryTargets(): TargetStatus[] {
   return REPOSITORIES.flatMap((repository, row) =>
     BRANCHES.map((branch, column) => {
       const seed = row * 3 + column;
-      return targetStatus(
-        {
-          repository,
-          branch,
-          verifiedAtMs: nowMs - 70_000,
-          changedAtMs: nowMs - ((seed * 7_919_000) % (9 * DAY_MS)) - MINUTE_MS,
-          checkedAtMs: nowMs - ((seed * 3_571_000) % DAY_MS) - MINUTE_MS,
-          files: 3 + ((seed * 37) % 400),
-          sizeBytes: 20_000 * (1 + ((seed * 7919) % 9000)),
-        },
-        nowMs,
-      );
+      return targetStatus({
+        repository,
+        branch,
+        verifiedAtMs: NOW_MS - 70_000,
+        changedAtMs: NOW_MS - ((seed * 7_919_000) % (9 * DAY_MS)) - MINUTE_MS,
+        checkedAtMs: NOW_MS - ((seed * 3_571_000) % DAY_MS) - MINUTE_MS,
+        files: 3 + ((seed * 37) % 400),
+        sizeBytes: 20_000 * (1 + ((seed * 7919) % 9000)),
+      });
     }),
   );
 }
 
 /** Many targets, one in a hundred with a problem. */
-export function manyTargets(count: number, nowMs = NOW_MS): TargetStatus[] {
-  const drift = { added: 1, missing: 0, modified: 2, first: 'plan.xlsx', sinceMs: nowMs - HOUR_MS };
-  const troubled: readonly ((fields: Partial<TargetStatus>) => TargetStatus)[] = [
-    (fields) =>
-      targetStatus({ ...fields, state: 'stale', isStale: true, verifiedAtMs: nowMs - HOUR_MS }, nowMs),
-    (fields) => targetStatus({ ...fields, state: 'drifted', drift }, nowMs),
-    (fields) => targetStatus({ ...fields, state: 'absent' }, nowMs),
-    (fields) => heldTarget(fields, nowMs),
-    (fields) => failingTarget(fields, nowMs),
+export function manyTargets(count: number): TargetStatus[] {
+  const drift = { added: 1, missing: 0, modified: 2, first: 'plan.xlsx', sinceMs: NOW_MS - HOUR_MS };
+  const troubles: readonly Partial<TargetStatus>[] = [
+    { state: 'stale', isStale: true, verifiedAtMs: NOW_MS - HOUR_MS },
+    { state: 'drifted', drift },
+    { state: 'absent' },
+    { state: 'held', held: heldTarget().held },
+    { state: 'failing', failure: failingTarget().failure },
   ];
   return Array.from({ length: count }, (_, index) => {
     const fields = {
       repository: `github.com/acme/repository-${String(index).padStart(4, '0')}.git`,
-      verifiedAtMs: nowMs - 30_000 - (index % 60) * 9000,
-      changedAtMs: nowMs - ((index * 7_919_000) % (30 * DAY_MS)),
+      verifiedAtMs: NOW_MS - 30_000 - (index % 60) * 9000,
+      changedAtMs: NOW_MS - ((index * 7_919_000) % (30 * DAY_MS)),
       files: (index * 37) % 900,
       sizeBytes: (index * 7_919_333) % 900_000_000,
     };
-    const trouble = index % 100 === 50 ? troubled[((index - 50) / 100) % troubled.length] : undefined;
-    return trouble?.(fields) ?? targetStatus(fields, nowMs);
+    const trouble = index % 100 === 50 ? troubles[((index - 50) / 100) % troubles.length] : {};
+    return targetStatus({ ...fields, ...trouble });
   });
 }
 
@@ -301,56 +280,58 @@ export const HOSTILE_NAMES = [
 ] as const;
 
 /** All problems at once, in malicious names and messages. */
-export function troubledReport(nowMs = NOW_MS): DaemonReport {
+export function troubledReport(): DaemonReport {
   const [image, script, turned, lines, long] = HOSTILE_NAMES;
-  const failure = failingTarget({}, nowMs).failure;
-  const withTime = (fields: Partial<TargetStatus>): TargetStatus => targetStatus(fields, nowMs);
   const times = { verifiedAtMs: null, changedAtMs: null, checkedAtMs: null, nextFullCheckAtMs: null };
-  const unknown = { ...times, fingerprint: null };
-  const [takenAtMs, untilMs] = [nowMs - 20 * MINUTE_MS, nowMs + 40 * MINUTE_MS];
+  const [takenAtMs, untilMs] = [NOW_MS - 20 * MINUTE_MS, NOW_MS + 40 * MINUTE_MS];
   return ordinaryReport({
-    nowMs,
     canExchange: false,
     publishesWhole: false,
     disk: { sizeBytes: 512e9, freeBytes: 9e9 },
     liveness: { isAlive: false, state: 'stuck', silentMs: 17 * MINUTE_MS },
     targets: [
-      ...ordinaryTargets(nowMs).slice(0, 9),
+      ...ordinaryTargets().slice(0, 9),
       ...HOSTILE_NAMES.map((repository) =>
-        failingTarget({ repository, isStale: true, verifiedAtMs: nowMs - DAY_MS }, nowMs),
+        failingTarget({ repository, isStale: true, verifiedAtMs: NOW_MS - DAY_MS }),
       ),
-      heldTarget({ repository: 'Budget $(id) `id`' }, nowMs),
-      heldTarget({ repository: script, branch: 'gone' }, nowMs),
-      withTime({
+      heldTarget({ repository: 'Budget $(id) `id`' }),
+      heldTarget({ repository: script, branch: 'gone' }),
+      targetStatus({
         repository: lines,
         branch: 'x',
         state: 'drifted',
-        drift: { added: 0, missing: 3, modified: 1, first: image, sinceMs: nowMs - HOUR_MS },
+        drift: { added: 0, missing: 3, modified: 1, first: image, sinceMs: NOW_MS - HOUR_MS },
       }),
-      withTime({
+      targetStatus({
         repository: 'Quarter',
         state: 'quarantined',
-        failure: failure && {
-          ...failure,
+        failure: failure({
           code: 'archive.refused',
           action: 'quarantine',
           message: `The archive has ${JSON.stringify(turned)}.`,
-        },
+        }),
       }),
-      withTime({
+      targetStatus({
         repository: 'Secret plan',
         state: 'stalled',
-        failure: failure && { ...failure, code: 'contents.forbidden', action: 'stall', message: long },
+        failure: failure({ code: 'contents.forbidden', action: 'stall', message: long }),
       }),
-      withTime({ repository: 'Damaged', state: 'damaged', isStale: true }),
-      withTime({ repository: 'Restored', restoredAtMs: nowMs - DAY_MS, isStale: true, state: 'stale' }),
-      withTime({ repository: 'Pending', state: 'pending', ...unknown, files: 0, sizeBytes: 0 }),
-      withTime({ repository: 'Missing', state: 'missing' }),
-      withTime({ repository: 'Left out', state: 'unselected' }),
+      targetStatus({ repository: 'Damaged', state: 'damaged', isStale: true }),
+      targetStatus({ repository: 'Restored', restoredAtMs: NOW_MS - DAY_MS, isStale: true, state: 'stale' }),
+      targetStatus({
+        repository: 'Pending',
+        state: 'pending',
+        ...times,
+        fingerprint: null,
+        files: 0,
+        sizeBytes: 0,
+      }),
+      targetStatus({ repository: 'Missing', state: 'missing' }),
+      targetStatus({ repository: 'Left out', state: 'unselected' }),
     ],
     leases: [{ id: '7f3a9c12', holder: `backup ${image}`, takenAtMs, untilMs }],
     notices: Array.from({ length: 60 }, (_, index) => ({
-      atMs: nowMs - (60 - index) * MINUTE_MS,
+      atMs: NOW_MS - (60 - index) * MINUTE_MS,
       level: index % 3 === 0 ? ('error' as const) : ('warn' as const),
       event: index % 3 === 0 ? ('target.failed' as const) : ('service.retry' as const),
       message:
@@ -367,9 +348,9 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         pulling: [image, long, 'Payroll/main', 'Accounting/main', 'Board pack/main', 'X/main'],
       },
       passes: [
-        ...passHistory(200, nowMs),
+        ...passHistory(200),
         passNote({
-          startedAtMs: nowMs - 30 * MINUTE_MS,
+          startedAtMs: NOW_MS - 30 * MINUTE_MS,
           durationMs: 31_000,
           result: 'failed',
           summary: null,
@@ -381,18 +362,18 @@ export function troubledReport(nowMs = NOW_MS): DaemonReport {
         }),
       ],
       upstream: {
-        readAtMs: nowMs - 30 * MINUTE_MS,
+        readAtMs: NOW_MS - 30 * MINUTE_MS,
         repositories: 24,
         workbooks: null,
         processing: { count: 14, first: [{ workbookId: 'A/q2.xlsx', versionId: 'v9', branch: 'main' }] },
         failed: { count: 3, first: [{ workbookId: `${image}/plan.xlsx`, versionId: 'v1', branch: turned }] },
       },
       credentials: {
-        apiKey: { state: 'refused', key: null, sinceMs: nowMs - 2 * HOUR_MS, nextAttemptAtMs: untilMs },
+        apiKey: { state: 'refused', key: null, sinceMs: NOW_MS - 2 * HOUR_MS, nextAttemptAtMs: untilMs },
         apiToken: { state: 'unknown', key: null, sinceMs: null, nextAttemptAtMs: null },
       },
       settings: {
-        takenAtMs: nowMs - DAY_MS,
+        takenAtMs: NOW_MS - DAY_MS,
         problem: {
           code: 'settings.invalid',
           message: `schedule: expected a cron expression\n${image}`,

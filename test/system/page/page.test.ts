@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import type { TargetStatus } from '../../../src/app/target-status.ts';
-import { MINUTE_MS } from '../../support/builders.ts';
+import { MINUTE_MS, NOW_MS } from '../../support/builders.ts';
 import {
   ordinaryReport,
   failingTarget,
@@ -19,15 +19,10 @@ import { startBrowser, whyNoBrowser } from './chromium.ts';
 import { faintTexts } from './contrast.ts';
 
 const missing = whyNoBrowser();
-const NOW_MS = Date.now();
 const STUCK = { isAlive: false, state: 'stuck', silentMs: 9e5 } as const;
 const SECRET = 'secret-of-the-test';
 const WITH_TOKEN = { token: SECRET, context: { httpCredentials: { username: 'any', password: SECRET } } };
 const PHONE = { viewport: { width: 360, height: 740 }, hasTouch: true, isMobile: true };
-
-function report(fields: Parameters<typeof ordinaryReport>[0] = {}): DaemonReport {
-  return ordinaryReport({ nowMs: NOW_MS, ...fields });
-}
 
 function firstRows(page: Page, count: number): Promise<string[]> {
   return page.evaluate(
@@ -53,8 +48,10 @@ describe.skipIf(missing !== undefined)(
     afterAll(() => browser.close());
 
     /** Opens the page with a report that differs from an ordinary one in some fields. */
-    const open = (fields: Parameters<typeof report>[0] = {}, options: Omit<OpenOptions, 'report'> = {}) =>
-      openPage(browser, { report: report(fields), ...options });
+    const open = (
+      fields: Parameters<typeof ordinaryReport>[0] = {},
+      options: Omit<OpenOptions, 'report'> = {},
+    ) => openPage(browser, { report: ordinaryReport(fields), ...options });
 
     it('says at a glance that all is well, and loads nothing from elsewhere', async () => {
       const { page, faults } = await open();
@@ -75,7 +72,7 @@ describe.skipIf(missing !== undefined)(
         'git.example.com/corporate-finance/treasury/cash-planning.git',
         'feature/q3-liquidity-by-entity-and-currency-for-the-board-and-the-auditors',
       ] as const;
-      const targets = manyTargets(5000, NOW_MS).map((target, index) => {
+      const targets = manyTargets(5000).map((target, index) => {
         const [repository, branch] = long;
         return Object.assign(target, { repository, branch, target: `${repository}/${branch}/${index}` });
       });
@@ -94,7 +91,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('shows 10,000 targets in pages, the worst first, and every one by the keys', async () => {
-      const targets = manyTargets(10_000, NOW_MS);
+      const targets = manyTargets(10_000);
       const { page, faults } = await open({ targets });
       expect(await page.locator('tr.target').count()).toBe(100);
       expect(await page.locator('#targets-count').innerText()).toBe('10,000');
@@ -116,20 +113,20 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('keeps focus, search and open details while it is updated', async () => {
-      const targets = manyTargets(300, NOW_MS);
+      const targets = manyTargets(300);
       const { page, say } = await open({ targets }, { query: '?search=repository-01' });
       const row = page.locator('.row-toggle').nth(5);
       const name = await row.getAttribute('title');
       await row.press('Enter');
-      const changed = manyTargets(300, NOW_MS).map((target) => Object.assign(target, { files: 7777 }));
-      say(report({ targets: changed }));
+      const changed = manyTargets(300).map((target) => Object.assign(target, { files: 7777 }));
+      say(ordinaryReport({ targets: changed }));
       await page.locator('tr.detail', { hasText: '7,777 files' }).waitFor();
       expect(await page.evaluate(() => (document.activeElement as HTMLElement).title)).toBe(name);
       expect(await page.locator('#search').inputValue()).toBe('repository-01');
     });
 
     it('lists what changed last, by whom, and shows its target', async () => {
-      const [{ target } = { target: '' }] = ordinaryTargets(NOW_MS);
+      const [{ target } = { target: '' }] = ordinaryTargets();
       const change = { change: 'changed', version: 'v', author: 'anna', message: 'm' } as const;
       const file = { ...change, path: 'Budget.xlsx' };
       const changes = [{ target, atMs: NOW_MS, kind: 'changed', files: 3, first: [file] } as const];
@@ -143,7 +140,7 @@ describe.skipIf(missing !== undefined)(
 
     it('shows times with their zone, and a remedy for drift', async () => {
       const drift = { added: 1, missing: 0, modified: 0, first: 'a', sinceMs: NOW_MS };
-      const targets = [targetStatus({ state: 'drifted', drift }, NOW_MS)];
+      const targets = [targetStatus({ state: 'drifted', drift })];
       const context = { timezoneId: 'Asia/Tokyo', locale: 'en-GB' };
       const { page } = await open({ targets }, { context });
       expect(await page.locator('#pass').innerText()).toMatch(/GMT\+9|JST/);
@@ -153,12 +150,12 @@ describe.skipIf(missing !== undefined)(
     it('shows a state of each tone in words, in the title and in the icon, as it changes', async () => {
       const { page, say, faults } = await open();
       const icons = new Set<string | null>();
-      const late = [targetStatus({ state: 'stale', isStale: true }, NOW_MS)];
+      const late = [targetStatus({ state: 'stale', isStale: true })];
       const states: [string, DaemonReport][] = [
-        ['Stale', report({ targets: late })],
-        ['Stuck', report({ liveness: STUCK })],
-        ['Starting', report({ live: { hasFinishedPass: false, passes: [] } })],
-        ['Ready', report()],
+        ['Stale', ordinaryReport({ targets: late })],
+        ['Stuck', ordinaryReport({ liveness: STUCK })],
+        ['Starting', ordinaryReport({ live: { hasFinishedPass: false, passes: [] } })],
+        ['Ready', ordinaryReport()],
       ];
       for (const [word, next] of states) {
         say(next);
@@ -172,7 +169,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('shows hostile names as text, without any effect', async () => {
-      const { page, faults } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      const { page, faults } = await openPage(browser, { report: troubledReport() });
       const buttons = page.locator('.row-toggle');
       for (let index = 0; index < 8; index += 1) await buttons.nth(index).click();
       await page.locator('#notices-more').click();
@@ -200,7 +197,7 @@ describe.skipIf(missing !== undefined)(
       ['a desk', {}],
       ['a phone', PHONE],
     ])('needs no sideways scrolling on %s, with any problems', async (_, context) => {
-      const { page } = await openPage(browser, { report: troubledReport(NOW_MS), context });
+      const { page } = await openPage(browser, { report: troubledReport(), context });
       await page.locator('.row-toggle').nth(3).click();
       expect(await sideways(page)).toBe(0);
       const shares = await page
@@ -231,7 +228,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('finds targets by typed text, and keeps the choice in the address', async () => {
-      const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
+      const targets = [...ordinaryTargets(), failingTarget({ repository: 'Payments' })];
       const { page, address } = await open({ targets });
       await page.keyboard.press('/');
       expect(await page.evaluate(() => document.activeElement?.id)).toBe('search');
@@ -253,7 +250,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('shows the targets of a problem', async () => {
-      const targets = [...ordinaryTargets(NOW_MS), failingTarget({ repository: 'Payments' }, NOW_MS)];
+      const targets = [...ordinaryTargets(), failingTarget({ repository: 'Payments' })];
       const { page } = await open({ targets });
       await page.locator('.problem', { hasText: 'Payments/main fails' }).locator('.show').click();
       expect(await firstRows(page, 9)).toEqual(['Payments/main']);
@@ -261,11 +258,11 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('keeps the focus on a control of a list that changes', async () => {
-      const [a, b] = ['a', 'b'].map((repository) => heldTarget({ repository }, NOW_MS));
+      const [a, b] = ['a', 'b'].map((repository) => heldTarget({ repository }));
       if (a === undefined || b === undefined) throw new Error('no targets');
       const { page, say } = await open({ targets: [b] });
       await page.locator('.problem .show').focus();
-      say(report({ targets: [a, b] }));
+      say(ordinaryReport({ targets: [a, b] }));
       await page.locator('.problem').nth(1).waitFor();
       expect(
         await page.evaluate(
@@ -299,7 +296,7 @@ describe.skipIf(missing !== undefined)(
       ],
     ])('is live by asking where a browser %s', async (_, before) => {
       const { page, say } = await open({}, { before });
-      say(report({ liveness: STUCK }));
+      say(ordinaryReport({ liveness: STUCK }));
       await page.locator('h1', { hasText: 'Stuck' }).waitFor();
       expect(await page.locator('#contact').innerText()).toBe('Live');
     });
@@ -308,7 +305,7 @@ describe.skipIf(missing !== undefined)(
       const { page, say, address } = await open();
       await page.locator('#search').fill('plan');
       const reloaded = page.waitForEvent('load');
-      say({ ...report(), version: '0.2.0' });
+      say({ ...ordinaryReport(), version: '0.2.0' });
       await reloaded;
       await page.locator('#version', { hasText: '0.2.0' }).waitFor();
       expect(page.url()).toBe(`${address}?search=plan`);
@@ -316,10 +313,10 @@ describe.skipIf(missing !== undefined)(
 
     it('reports data that it cannot show, and continues', async () => {
       const { page, say } = await open();
-      const strange = { ...targetStatus({}, NOW_MS), state: 'odd' } as unknown as TargetStatus;
-      say({ ...report(), targets: [strange] });
+      const strange = { ...targetStatus(), state: 'odd' } as unknown as TargetStatus;
+      say({ ...ordinaryReport(), targets: [strange] });
       await page.locator('#notice', { hasText: 'cannot show its answer' }).waitFor();
-      say(report());
+      say(ordinaryReport());
       await page.locator('h1', { hasText: 'Ready' }).waitFor();
     });
 
@@ -331,7 +328,7 @@ describe.skipIf(missing !== undefined)(
       await page.locator('#notice', { hasText: 'Paused.' }).waitFor();
       const before = asked();
       const countdown = await page.locator('.figure').innerText();
-      say(report({ liveness: STUCK }));
+      say(ordinaryReport({ liveness: STUCK }));
       await aWhile();
       expect(asked()).toBe(before);
       expect(await page.locator('.figure').innerText()).toBe(countdown);
@@ -355,7 +352,7 @@ describe.skipIf(missing !== undefined)(
     });
 
     it('names its parts for a screen reader', async () => {
-      const { page } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      const { page } = await openPage(browser, { report: troubledReport() });
       await page.locator('.row-toggle').first().click();
       const found = await page.evaluate(() => {
         const named = (node: Element) => (node.getAttribute('aria-label') ?? node.textContent).trim() !== '';
@@ -409,13 +406,13 @@ describe.skipIf(missing !== undefined)(
           { childList: true, characterData: true, subtree: true },
         );
       });
-      say(report({ live: { nextPassAtMs: NOW_MS + 9 * MINUTE_MS } }));
+      say(ordinaryReport({ live: { nextPassAtMs: NOW_MS + 9 * MINUTE_MS } }));
       await page.locator('.figure', { hasText: /^[89]:/ }).waitFor();
       expect(await page.locator('body').getAttribute('data-said')).toBeNull();
     });
 
     it('is worked by keys alone, and shows where the focus is', async () => {
-      const { page } = await openPage(browser, { report: troubledReport(NOW_MS) });
+      const { page } = await openPage(browser, { report: troubledReport() });
       const seen: string[] = [];
       for (let index = 0; index < 60; index += 1) {
         await page.keyboard.press('Tab');
@@ -443,7 +440,7 @@ describe.skipIf(missing !== undefined)(
       'has no text that is hard to read, in %s colours',
       async (colorScheme) => {
         const { page, stop } = await openPage(browser, {
-          report: troubledReport(NOW_MS),
+          report: troubledReport(),
           context: { colorScheme },
         });
         for (const index of [0, 3]) await page.locator('.row-toggle').nth(index).click();
