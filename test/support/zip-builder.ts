@@ -59,113 +59,103 @@ export interface ZipEnd {
   readonly between?: Buffer;
 }
 
+type AllFields = Required<Omit<ZipFields, 'name'>> & { readonly name: Buffer };
+
+/** Numbers of so many bits each, little-endian as this machine. */
+const bits16 = (...values: readonly number[]): Buffer => Buffer.from(Uint16Array.from(values).buffer);
+const bits32 = (...values: readonly number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer);
+const bits64 = (...values: readonly bigint[]): Buffer => Buffer.from(BigUint64Array.from(values).buffer);
+const EMPTY = Buffer.alloc(0);
+
 /** Builds a zip archive byte by byte (APPNOTE 6.3.10, section 4.3); by default, a sound one. */
 export function buildZip(entries: readonly ZipEntry[], end: ZipEnd = {}): Buffer {
-  const parts: Buffer[] = [end.before ?? Buffer.alloc(0)];
+  const parts = [end.before ?? EMPTY];
   const directory: Buffer[] = [];
   let position = end.before?.length ?? 0;
   for (const entry of entries) {
     const { fields, packed } = fieldsOf(entry);
     if (entry.isHidden !== true) directory.push(centralHeader(entry, fields, position));
     if (entry.isPhantom === true) continue;
-    const local = Buffer.concat([localHeader(entry, fields), packed, entry.behind ?? Buffer.alloc(0)]);
+    const local = Buffer.concat([localHeader(entry, fields), packed, entry.behind ?? EMPTY]);
     parts.push(local);
     position += local.length;
   }
-  parts.push(end.between ?? Buffer.alloc(0));
-  const offset = Buffer.concat(parts).length;
+  const { between = EMPTY } = end;
   const listing = Buffer.concat(directory);
-  const count = entries.filter((entry) => entry.isHidden !== true).length;
-  return Buffer.concat([...parts, listing, endOf(end, count, offset, listing.length)]);
+  const ending = endOf(end, directory.length, position + between.length, listing.length);
+  return Buffer.concat([...parts, between, listing, ending]);
 }
 
 /** Numbers, such as sizes, as a zip64 field of the extra data (APPNOTE 6.3.10, section 4.5.3). */
 export function zip64Extra(...numbers: readonly bigint[]): Buffer {
-  return extraField(0x0001, Buffer.concat(numbers.map(uint64)));
+  return extraField(0x0001, bits64(...numbers));
 }
 
 /** A field of the extra data (APPNOTE 6.3.10, section 4.5.1). */
 export function extraField(id: number, data: Buffer): Buffer {
-  return Buffer.concat([uint16(id), uint16(data.length), data]);
+  return Buffer.concat([bits16(id, data.length), data]);
 }
 
 /** A data descriptor (APPNOTE 6.3.10, section 4.3.9). */
 export function descriptor(crc: number, compressedSize: number, size: number, hasSignature = true): Buffer {
-  const signature = hasSignature ? [uint32(0x08074b50)] : [];
-  return Buffer.concat([...signature, uint32(crc), uint32(compressedSize), uint32(size)]);
+  return bits32(...(hasSignature ? [0x08074b50] : []), crc, compressedSize, size);
 }
 
 /** A bare end record (APPNOTE 6.3.10, section 4.3.16). */
 export function endRecord(end: ZipEnd, count: number, offset: number, size: number): Buffer {
-  const comment = end.comment ?? Buffer.alloc(0);
-  const disk = uint16(end.disk ?? 0);
+  const { disk = 0, comment = EMPTY, entryCount = count, entriesHere = entryCount } = end;
   return Buffer.concat([
-    uint32(0x06054b50),
-    disk,
-    disk,
-    uint16(end.entriesHere ?? end.entryCount ?? count),
-    uint16(end.entryCount ?? count),
-    uint32(end.directorySize ?? size),
-    uint32(end.directoryOffset ?? offset),
-    uint16(comment.length),
+    bits32(0x06054b50),
+    bits16(disk, disk, entriesHere, entryCount),
+    bits32(end.directorySize ?? size, end.directoryOffset ?? offset),
+    bits16(comment.length),
     comment,
   ]);
 }
 
-type AllFields = Required<Omit<ZipFields, 'name'>> & { readonly name: Buffer };
-
 function fieldsOf(entry: ZipEntry): { fields: AllFields; packed: Buffer } {
-  const data = bufferOf(entry.data ?? '');
+  const data = Buffer.from(entry.data ?? '');
   const method = entry.method ?? 0;
   const packed = entry.packed ?? (method === 8 ? deflateRawSync(data) : data);
   const fields = {
-    name: bufferOf(entry.name),
+    name: Buffer.from(entry.name),
     method,
     flags: entry.flags ?? 0,
     crc: entry.crc ?? crc32(data),
     compressedSize: entry.compressedSize ?? packed.length,
     size: entry.size ?? data.length,
-    extra: entry.extra ?? Buffer.alloc(0),
+    extra: entry.extra ?? EMPTY,
   };
   return { fields, packed };
 }
 
+/** The part of a header that is the same in both places. */
 function common(entry: ZipEntry, fields: AllFields): Buffer {
   return Buffer.concat([
-    uint16(20),
-    uint16(fields.flags),
-    uint16(fields.method),
-    uint16(entry.dosTime ?? 0),
-    uint16(entry.dosDate ?? 0x5a21),
-    uint32(fields.crc),
-    uint32(fields.compressedSize),
-    uint32(fields.size),
-    uint16(fields.name.length),
-    uint16(fields.extra.length),
+    bits16(20, fields.flags, fields.method, entry.dosTime ?? 0, entry.dosDate ?? 0x5a21),
+    bits32(fields.crc, fields.compressedSize, fields.size),
+    bits16(fields.name.length, fields.extra.length),
   ]);
 }
 
 function overlaid(fields: AllFields, lies: ZipFields = {}): AllFields {
-  return { ...fields, ...lies, name: lies.name === undefined ? fields.name : bufferOf(lies.name) };
+  return { ...fields, ...lies, name: Buffer.from(lies.name ?? fields.name) };
 }
 
 function localHeader(entry: ZipEntry, plain: AllFields): Buffer {
   const fields = overlaid(plain, entry.local);
-  return Buffer.concat([uint32(0x04034b50), common(entry, fields), fields.name, fields.extra]);
+  return Buffer.concat([bits32(0x04034b50), common(entry, fields), fields.name, fields.extra]);
 }
 
 function centralHeader(entry: ZipEntry, plain: AllFields, position: number): Buffer {
   const fields = overlaid(plain, entry.central);
-  const comment = entry.comment ?? Buffer.alloc(0);
+  const { comment = EMPTY, disk = 0, mode = 0, offset = position } = entry;
   return Buffer.concat([
-    uint32(0x02014b50),
+    bits32(0x02014b50),
     Buffer.from([20, 3]),
     common(entry, fields),
-    uint16(comment.length),
-    uint16(entry.disk ?? 0),
-    uint16(0),
-    uint32(((entry.mode ?? 0) << 16) >>> 0),
-    uint32(entry.offset ?? position),
+    bits16(comment.length, disk, 0),
+    bits32(mode << 16, offset),
     fields.name,
     fields.extra,
     comment,
@@ -174,48 +164,22 @@ function centralHeader(entry: ZipEntry, plain: AllFields, position: number): Buf
 
 function endOf(end: ZipEnd, count: number, offset: number, size: number): Buffer {
   if (end.zip64 === undefined) return endRecord(end, count, offset, size);
-  const { entryCount, directorySize, directoryOffset, recordOffset, recordSize, disks } = end.zip64;
-  const entries = uint64(entryCount ?? BigInt(count));
-  const record = Buffer.concat([
-    uint32(0x06064b50),
-    uint64(recordSize ?? 44n),
-    uint16(45),
-    uint16(45),
-    uint32(0),
-    uint32(0),
-    entries,
-    entries,
-    uint64(directorySize ?? BigInt(size)),
-    uint64(directoryOffset ?? BigInt(offset)),
-  ]);
-  const locator = Buffer.concat([
-    uint32(0x07064b50),
-    uint32(0),
-    uint64(recordOffset ?? BigInt(offset + size)),
-    uint32(disks ?? 1),
-  ]);
+  const { entryCount = BigInt(count), directorySize = BigInt(size), disks = 1 } = end.zip64;
+  const {
+    directoryOffset = BigInt(offset),
+    recordOffset = BigInt(offset + size),
+    recordSize = 44n,
+  } = end.zip64;
   const saturated = { entryCount: 0xffff, directorySize: 0xffffffff, directoryOffset: 0xffffffff, ...end };
-  return Buffer.concat([record, locator, endRecord(saturated, count, offset, size)]);
-}
-
-function bufferOf(text: string | Buffer): Buffer {
-  return Buffer.isBuffer(text) ? text : Buffer.from(text);
-}
-
-function uint16(value: number): Buffer {
-  const bytes = Buffer.alloc(2);
-  bytes.writeUInt16LE(value);
-  return bytes;
-}
-
-function uint32(value: number): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(value);
-  return bytes;
-}
-
-function uint64(value: bigint): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64LE(value);
-  return bytes;
+  return Buffer.concat([
+    bits32(0x06064b50),
+    bits64(recordSize),
+    bits16(45, 45),
+    bits32(0, 0),
+    bits64(entryCount, entryCount, directorySize, directoryOffset),
+    bits32(0x07064b50, 0),
+    bits64(recordOffset),
+    bits32(disks),
+    endRecord(saturated, count, offset, size),
+  ]);
 }
