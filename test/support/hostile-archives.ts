@@ -22,15 +22,6 @@ export const CORPUS_LIMITS: ArchiveLimits = {
   maxUnpackedBytes: 1024 ** 3,
 };
 
-/** An archive that must not be published. */
-export interface HostileArchive {
-  readonly name: string;
-  readonly bytes: Buffer;
-  readonly verdict: 'archive.refused' | 'archive.damaged';
-  /** A part of the message. */
-  readonly names: string;
-}
-
 const GOOD: ZipEntry = { name: 'a.xlsx', data: 'good' };
 const TEXT = 'some text '.repeat(50);
 const PACKED = { data: TEXT, method: 8 };
@@ -46,6 +37,10 @@ const HUGE = 2n ** 60n;
 type Case = readonly [string, readonly ZipEntry[], string, ZipEnd?];
 /** An oddity of an entry, and its fields. */
 type Odd = readonly [string, Partial<ZipEntry>];
+
+function concat(...parts: readonly (string | Buffer)[]): Buffer {
+  return Buffer.concat(parts.map((part) => Buffer.from(part)));
+}
 
 function entryNamed(name: string | Buffer, more: Partial<ZipEntry> = {}): ZipEntry {
   return { name, data: 'x', ...more };
@@ -98,10 +93,6 @@ const badNames: readonly string[] = [
   '',
 ];
 
-function many(length: number, entryOf: (index: number) => ZipEntry): ZipEntry[] {
-  return Array.from({ length }, (_, index) => entryOf(index));
-}
-
 function shown(name: string): string {
   return JSON.stringify(name.slice(0, 20))
     .slice(1, -1)
@@ -117,6 +108,10 @@ const rawNames: readonly (readonly [string, string, number, string])[] = [
   ['a backslash in code page 437', '945c61', 0, 'backslash'],
   ['traversal in code page 437', '2e2e2f94', 0, '../ö'],
 ];
+
+function many(length: number, entryOf: (index: number) => ZipEntry): ZipEntry[] {
+  return Array.from({ length }, (_, index) => entryOf(index));
+}
 
 const names: readonly Case[] = [
   ...badNames.flatMap((name) =>
@@ -187,33 +182,31 @@ const bombs: readonly Case[] = [
 ];
 
 /** A directory entry for the content of the first one, under another name. */
-function sharing(name: string): ZipEntry {
-  return { name, data: TEXT, method: 8, isPhantom: true, offset: 0 };
-}
+const SHARING: ZipEntry = { name: 'k1', ...PACKED, isPhantom: true, offset: 0 };
+const INNER: ZipEntry = { name: 'inner', data: TEXT };
+const INNER_AT = 30 + 5;
+const QUOTED = buildZip([INNER]).subarray(0, INNER_AT + TEXT.length);
 
 const overlaps: readonly Case[] = [
   [
     'entries of one content, under other names',
-    [{ name: 'k0', ...PACKED }, sharing('k1'), sharing('k2')],
+    [{ name: 'k0', ...PACKED }, SHARING, { ...SHARING, name: 'k2' }],
     'k1',
   ],
-  ['an entry within another', withInner(), 'outer'],
+  [
+    'an entry within another',
+    [
+      { name: 'outer', data: QUOTED },
+      { ...INNER, isPhantom: true, offset: INNER_AT },
+    ],
+    'outer',
+  ],
   [
     'an entry that goes into the directory',
     [GOOD, { name: 'long', data: TEXT, compressedSize: TEXT.length + 10, size: TEXT.length + 10 }],
     'long',
   ],
 ];
-
-/** An entry whose content contains the next header and content: a quoted overlap. */
-function withInner(): ZipEntry[] {
-  const inner: ZipEntry = { name: 'inner', data: TEXT };
-  const header = buildZip([inner]).subarray(0, 30 + 5 + TEXT.length);
-  return [
-    { name: 'outer', data: header },
-    { ...inner, isPhantom: true, offset: 30 + 5 },
-  ];
-}
 
 const OWN_DESCRIPTOR = descriptor(crc32(TEXT), 500, 500);
 const UNLISTED = entryNamed('hidden', { isHidden: true });
@@ -235,8 +228,11 @@ const lies: readonly Case[] = [
     ['a packed size that is too small', { ...PACKED, compressedSize: 5 }],
     ['a packed size beyond the end', { ...PACKED, compressedSize: 0x7fffffff }],
     ['a packed size of 2^60', { method: 8, central: { compressedSize: SATURATED, extra: zip64Extra(HUGE) } }],
-    ['bytes behind the packed ones', { ...PACKED, packed: withHidden(PACKED.data) }],
-    ['bytes behind the packed ones of a great entry', { ...GREAT, packed: withHidden(GREAT.data) }],
+    ['bytes behind the packed ones', { ...PACKED, packed: concat(deflateRawSync(TEXT), HIDDEN) }],
+    [
+      'bytes behind the packed ones of a great entry',
+      { ...GREAT, packed: concat(deflateRawSync(GREAT.data), HIDDEN) },
+    ],
     ['packed bytes that cannot be unpacked', { ...PACKED, packed: Buffer.alloc(40, 0xff) }],
     ['another size at the content', { local: { size: 5 } }],
     ['another packed size at the content', { local: { compressedSize: 5 } }],
@@ -259,10 +255,8 @@ const lies: readonly Case[] = [
   ['bytes between entries', [{ ...GOOD, behind: HIDDEN }, entryNamed('b')], 'a.xlsx'],
 ];
 
-/** Packed data with bytes behind it. */
-function withHidden(data: string | Buffer): Buffer {
-  return concat(deflateRawSync(data), HIDDEN);
-}
+/** An end record of an empty archive, in the comment of an archive with one good entry. */
+const HIDING_END = endRecord({}, 0, buildZip([GOOD]).length, 0);
 
 const ends: readonly Case[] = [
   ['fewer entries than there are', [GOOD, entryNamed('b')], 'directory', { entryCount: 1 }],
@@ -286,17 +280,8 @@ const ends: readonly Case[] = [
   ['something before it, with offsets to match', [GOOD], 'before', { before: Buffer.from('#!/bin/sh\n') }],
   ['an end record in the comment', [GOOD], 'behind', { comment: concat(endRecord({}, 0, 0, 0), 'x') }],
   ['a fitting end record in the comment', [GOOD], 'directory', { comment: endRecord({}, 0, 0, 0) }],
-  ['a fitting end record in the comment that hides all entries', [GOOD], 'before', { comment: hidingEnd() }],
+  ['a fitting end record in the comment that hides all entries', [GOOD], 'before', { comment: HIDING_END }],
 ];
-
-/** An end record of an empty archive, in the comment of an archive with one good entry. */
-function hidingEnd(): Buffer {
-  return endRecord({}, 0, buildZip([GOOD]).length, 0);
-}
-
-function concat(...parts: readonly (string | Buffer)[]): Buffer {
-  return Buffer.concat(parts.map((part) => Buffer.from(part)));
-}
 
 const plain = buildZip([GOOD, entryNamed('b', { data: TEXT, method: 8 })]);
 /** The length of the extra data of the second header. */
@@ -319,23 +304,22 @@ const whole: readonly (readonly [string, Buffer, string])[] = [
   ['an end record only, that claims an entry', endRecord({}, 1, 0, 0), 'directory'],
 ];
 
-function made(cases: readonly Case[], verdict: HostileArchive['verdict']): HostileArchive[] {
-  return cases.map(([name, entries, shows, end]) => ({
+function made<Verdict extends string>(cases: readonly Case[], verdict: Verdict) {
+  return cases.map(([name, entries, names, end]) => ({
     name,
     bytes: buildZip(entries, end),
     verdict,
-    names: shows,
+    names,
   }));
 }
 
-const DAMAGED = 'archive.damaged' as const;
-
-/** Every kind of archive that must not be published. */
-export function hostileArchives(): HostileArchive[] {
+/** Every kind of archive that must not be published; `names` is a part of the message. */
+export function hostileArchives() {
+  const verdict = 'archive.damaged';
   return [
     ...made([...names, ...structure, ...kinds, ...bombs], 'archive.refused'),
-    ...made([...overlaps, ...lies, ...ends], DAMAGED),
-    ...whole.map(([name, bytes, said]) => ({ name, bytes, verdict: DAMAGED, names: said })),
+    ...made([...overlaps, ...lies, ...ends], verdict),
+    ...whole.map(([name, bytes, said]) => ({ name, bytes, verdict, names: said })),
   ];
 }
 
@@ -368,7 +352,8 @@ function archiveOf(what: string, name: string, fields: Partial<ZipEntry> = {}): 
 export function oddArchives(): OddArchive[] {
   const saturated = { size: SATURATED, compressedSize: SATURATED, extra: zip64Extra(1n, 1n) };
   const nothing = { crc: 0, size: 0, compressedSize: 0 };
-  const secondName = concat('\u0001', crcOf('b'), '../c');
+  // With the CRC-32 of the first name (APPNOTE 6.3.10, section 4.6.9).
+  const secondName = Buffer.from('01f9efbe712e2e2f63', 'hex');
   const ofB: readonly Odd[] = [
     ['zip64 sizes', { central: saturated, local: saturated }],
     ['hard link data', { extra: extraField(0x000d, Buffer.from('............../etc/passwd')) }],
@@ -404,10 +389,4 @@ export function oddArchives(): OddArchive[] {
       { b: '' },
     ],
   ];
-}
-
-function crcOf(text: string): Buffer {
-  const bytes = Buffer.alloc(4);
-  bytes.writeUInt32LE(crc32(text));
-  return bytes;
 }

@@ -6,18 +6,13 @@ import { expect, it } from 'vitest';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { FakeKnobs, type FakeService, zipOf } from '../../../support/fake-service.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
-import {
-  CORPUS_LIMITS,
-  ESCAPED,
-  type HostileArchive,
-  hostileArchives,
-  oddArchives,
-} from '../../../support/hostile-archives.ts';
+import { CORPUS_LIMITS, ESCAPED, hostileArchives, oddArchives } from '../../../support/hostile-archives.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { readZip } from '../../../support/unpacked.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 
 const corpus = hostileArchives();
+type HostileArchive = (typeof corpus)[number];
 
 async function contentOf(zip: Uint8Array, limits = CORPUS_LIMITS): Promise<Record<string, string>> {
   const { files } = await readZip(zip, { limits });
