@@ -3,13 +3,7 @@ import { join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
 import { type NodeProgram, type RunEnded, runNode } from '../support/launcher.ts';
-import {
-  type InjectedRun,
-  type Injection,
-  runInjected,
-  traceCalls,
-  type TracedCall,
-} from '../support/strace.ts';
+import { type Injection, runInjected, traceCalls, type TracedCall } from '../support/strace.ts';
 import { inLanes } from '../support/sweep.ts';
 import { copyFolder, copyKilled } from './copies.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
@@ -83,7 +77,11 @@ export interface Prepared {
   /** Runs the other instance of the directory; null without one. */
   readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
   /** Runs the program, and disturbs one of its calls. */
-  readonly runInjected: (place: Place, injection: Injection, traceFile: string) => Promise<InjectedRun>;
+  readonly runInjected: (
+    place: Place,
+    injection: Injection,
+    traceFile: string,
+  ) => ReturnType<typeof runInjected>;
   /** The faults after a successful pass. */
   readonly endFaults: (place: Place) => Promise<string[]>;
   readonly close: () => Promise<void>;

@@ -10,7 +10,7 @@ it('config check --online makes all checks, names keys by position, and sends no
   const embedded = await startEmbedded();
   await mkdir(embedded.directory);
   const { origin, received } = await startReceiver();
-  const good = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'] ?? '';
+  const good = embedded.settings.WORKBOOK_MIRROR_SERVICE_API_KEY;
   const settings = {
     ...embedded.settings,
     WORKBOOK_MIRROR_SERVICE_API_KEY: `a-wrong-key-of-mine\n${good}`,

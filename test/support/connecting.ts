@@ -5,27 +5,20 @@ import { makeCommits } from '../../src/server/demo/commits.ts';
 import { initialise } from '../../src/server/git/bare.ts';
 import { Git } from '../../src/server/git/git.ts';
 import { readBranches } from '../../src/server/git/refs.ts';
-import { openRegistry, type Registry, type RegistryOptions } from '../../src/server/git/repositories.ts';
+import { openRegistry, type RegistryOptions } from '../../src/server/git/repositories.ts';
 import { plan, write } from './commits.ts';
 import { KEY, startGitService } from './git-service.ts';
 
 const git = new Git();
 
 /** The embedded service, to which external repositories are connected. */
-export interface ConnectingService {
-  readonly registry: Registry;
-  /** Asks the current API: with a body, by POST. */
-  readonly ask: (path: string, body?: unknown) => Promise<Response>;
-  readonly close: () => Promise<void>;
-}
+export type ConnectingService = Awaited<ReturnType<typeof startConnecting>>;
 
 /** Starts the service on a directory; it ends with the running test. */
-export async function startConnecting(
-  directory: string,
-  options: RegistryOptions,
-): Promise<ConnectingService> {
+export async function startConnecting(directory: string, options: RegistryOptions) {
   const registry = await openRegistry(directory, { sources: 'any', ...options });
   const { baseUrl, close } = await startGitService(registry);
+  /** Asks the current API: with a body, by POST. */
   const ask = (path: string, body?: unknown): Promise<Response> => {
     const headers = { 'x-api-key': KEY };
     const text = typeof body === 'string' ? body : JSON.stringify(body);

@@ -9,11 +9,7 @@ import { createService, type RequestInfo } from '../../src/server/http/service.t
 export const [KEY, TOKEN] = ['a-key-of-the-tests', 'a-token-of-the-tests'];
 
 /** An embedded service. */
-export interface GitService {
-  readonly baseUrl: string;
-  /** Ends its git programs, and closes the registry. */
-  readonly close: () => Promise<void>;
-}
+export type GitService = Awaited<ReturnType<typeof startGitService>>;
 
 const KEYS = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
 
@@ -23,7 +19,7 @@ export async function startGitService(
   onRequest: (info: RequestInfo) => void = () => {},
   options: Partial<Parameters<typeof createService>[0]> = {},
   library = createGitLibrary(registry),
-): Promise<GitService> {
+) {
   const common = { library, changes: library.changes, keys: () => Promise.resolve(KEYS), onRequest };
   const service = createService({ ...common, ...options });
   const closeAll = async (): Promise<void> => {
@@ -32,6 +28,7 @@ export async function startGitService(
     await registry.close();
   };
   let closed: Promise<void> | undefined;
+  /** Ends its git programs, and closes the registry. */
   const close = (): Promise<void> => (closed ??= closeAll());
   onTestFinished(close);
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });

@@ -10,18 +10,7 @@ import { until } from './stores.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A machine, in the sense of locks, caches and the network of the volume: a mount. */
-export interface NetworkMachine {
-  /** The mount point of the volume. */
-  readonly folder: string;
-  /** Waits until the volume can be read, after a repair of the cable. */
-  readonly answers: () => Promise<void>;
-  /** Kills the program behind the mount, which the server notices at once. */
-  readonly kill: () => void;
-  /** Mounts the volume again, after a kill. */
-  readonly remount: () => Promise<void>;
-  /** Cuts the cable to the server, or repairs it. */
-  readonly setCable: (state: 'up' | 'down') => void;
-}
+export type NetworkMachine = Awaited<ReturnType<typeof startMachine>>;
 
 const NEEDED = [['glusterd'], ['glusterfs'], ['gluster'], ['ip', '-V'], ['unshare'], ['nsenter']] as const;
 
@@ -71,9 +60,8 @@ export async function startVolume(
   gluster('create', VOLUME, 'transport', 'tcp', `${SERVER}:${join(root, 'server/brick')}`, 'force');
   for (const [option, value] of Object.entries(options)) gluster('set', VOLUME, option, value);
   gluster('start', VOLUME);
-  const machine = (index: number): Promise<NetworkMachine> =>
-    startMachine({ server, index, folder: join(root, `machine-${index}`) });
-  return [await machine(1), await machine(2)];
+  const place = (index: number): Place => ({ server, index, folder: join(root, `machine-${index}`) });
+  return [await startMachine(place(1)), await startMachine(place(2))];
 }
 
 /** Runs a command in the server's namespaces. @param server the id of its process */
@@ -107,7 +95,7 @@ interface Place {
   readonly folder: string;
 }
 
-async function startMachine(place: Place): Promise<NetworkMachine> {
+async function startMachine(place: Place) {
   const { server, folder } = place;
   const cable = `cable${place.index}`;
   await mkdir(folder);
@@ -118,16 +106,21 @@ async function startMachine(place: Place): Promise<NetworkMachine> {
   };
   onTestFinished(unmount);
   return {
+    /** The mount point of the volume. */
     folder,
+    /** Waits until the volume can be read, after a repair of the cable. */
     answers: () => until(`reading ${folder}`, async () => (await readdir(folder).catch(() => null)) !== null),
+    /** Kills the program behind the mount, which the server notices at once. */
     kill: () => void client.kill('SIGKILL'),
+    /** Mounts the volume again, after a kill. */
     remount: async () => {
       await unmount();
       // The kernel removes it, but not at once, with the network of the process that had the other end.
       spawnSync('nsenter', ['--target', String(server), '--net', 'ip', 'link', 'delete', cable]);
       client = await mount(place, cable);
     },
-    setCable: (state) => void inside(server, 'ip', 'link', 'set', cable, state),
+    /** Cuts the cable to the server, or repairs it. */
+    setCable: (state: 'up' | 'down') => void inside(server, 'ip', 'link', 'set', cable, state),
   };
 }
 

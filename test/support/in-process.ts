@@ -4,22 +4,18 @@ import { runProgram } from '../../src/cli/frame/program.ts';
 import { type Variables, variablesOf } from './program.ts';
 
 /** The output of a command, and its exit code. */
-export interface Written {
-  readonly exitCode: number;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type Written = Awaited<ReturnType<typeof runWith>>;
 
 /**
  * Runs a command in this process, and captures its output.
  * @param settings variables without the prefix: `DIRECTORY`
  */
-export function runHere(args: readonly string[], settings: Variables = {}): Promise<Written> {
+export function runHere(args: readonly string[], settings: Variables = {}) {
   return runWith(args, variablesOf(settings));
 }
 
 /** As `runHere`, with variables by their whole names. */
-export async function runWith(args: readonly string[], variables: Variables): Promise<Written> {
+export async function runWith(args: readonly string[], variables: Variables) {
   const written = { stdout: '', stderr: '' };
   const spies = (['stdout', 'stderr'] as const).map((name) =>
     vi.spyOn(process[name], 'write').mockImplementation((text) => {

@@ -25,22 +25,14 @@ export async function listen(server: Server): Promise<string> {
   return `localhost:${(server.address() as AddressInfo).port}`;
 }
 
-/** A received request. */
-export interface Received {
-  readonly method: string;
-  readonly url: string;
-  readonly headers: IncomingHttpHeaders;
-  readonly body: string;
-}
-
 /**
  * Receives requests until the running test ends.
  * @param answer returns the status of the answer by the number of requests so far, or null if it answers itself
  */
 export async function startReceiver(
   answer: (count: number, response: ServerResponse) => number | null = () => 204,
-): Promise<{ readonly origin: string; readonly received: Received[] }> {
-  const received: Received[] = [];
+) {
+  const received: { method: string; url: string; headers: IncomingHttpHeaders; body: string }[] = [];
   const server = createServer((request, response) => {
     const { method = '', url = '', headers } = request;
     let body = '';
@@ -57,13 +49,10 @@ export async function startReceiver(
 }
 
 /** A certificate for a name, with its own authority. */
-export interface TestCertificate {
-  readonly key: string;
-  readonly cert: string;
-}
+export type TestCertificate = NonNullable<Awaited<ReturnType<typeof makeCertificate>>>;
 
 /** Makes a certificate; null without openssl. */
-export async function makeCertificate(name: string): Promise<TestCertificate | null> {
+export async function makeCertificate(name: string) {
   const cwd = await temporaryFolder();
   const made = await run(
     'openssl',

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { type FakeKnobs, FakeService } from './fake-service.ts';
-import { runHere, type Written } from './in-process.ts';
+import { runHere } from './in-process.ts';
 import { onTestFinished } from 'vitest';
 import { type Variables, variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -16,41 +16,33 @@ export interface ShownTarget {
 }
 
 /** A service, and the directory of its mirror. */
-export interface MirrorCommands {
-  readonly service: FakeService;
-  readonly directory: string;
-  /** The settings of both as variables, for a program of its own. */
-  readonly variables: Variables;
-  /** The path of a target's published tree. */
-  readonly tree: (target: string) => string;
-  /** The text of a file of the directory. */
-  readonly text: (path: string) => Promise<string>;
-  readonly run: (...args: readonly string[]) => Promise<Written>;
-  /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
-  readonly command: (args: readonly string[], settings?: Variables) => Promise<Written>;
-  /** The targets of `status`, by their paths. */
-  readonly status: () => Promise<Record<string, ShownTarget>>;
-}
+export type MirrorCommands = Awaited<ReturnType<typeof startCommands>>;
 
 /** Starts a service for commands; it ends with the test. */
-export async function startCommands(knobs: Partial<FakeKnobs> = {}): Promise<MirrorCommands> {
+export async function startCommands(knobs: Partial<FakeKnobs> = {}) {
   const service = await FakeService.start(knobs);
   onTestFinished(() => service.close().catch(() => {}));
   const directory = join(await temporaryFolder(), 'mirrored');
-  const command: MirrorCommands['command'] = (args, settings = {}) =>
+  /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
+  const command = (args: readonly string[], settings: Variables = {}) =>
     runHere(args, {
       ...service.settingsFor(directory),
       READER_GRACE: '0s',
       HTTP_LISTEN: 'off',
       ...settings,
     });
+  /** The targets of `status`, by their paths. */
   const status = async (): Promise<Record<string, ShownTarget>> => {
     const { stdout } = await command(['status', '--json']);
     const { targets } = JSON.parse(stdout) as { targets: ShownTarget[] };
     return Object.fromEntries(targets.map((target) => [target.target, target]));
   };
+  /** The settings of both as variables, for a program of its own. */
   const variables = variablesOf(service.settingsFor(directory));
+  /** The path of a target's published tree. */
   const tree = (target: string): string => join(directory, 'mirror', target);
+  /** The text of a file of the directory. */
   const text = (path: string): Promise<string> => readFile(join(directory, path), 'utf8');
-  return { service, directory, variables, tree, text, run: (...args) => command(args), command, status };
+  const run = (...args: string[]) => command(args);
+  return { service, directory, variables, tree, text, run, command, status };
 }

@@ -16,19 +16,8 @@ const IN_NAMESPACE = ['--mount', '--propagation', 'private'];
 export const canMount =
   spawnSync('unshare', [...IN_NAMESPACE, 'mount', '-t', 'tmpfs', 'none', '/mnt']).status === 0;
 
-/** The output of a shell, from both streams, and its exit code. */
-export interface Told {
-  readonly exitCode: number | null;
-  readonly text: string;
-}
-
 /** A service with three repositories, and a folder `$D` with the directory `$D/m`. @param files more files of repository A */
-export async function startService(files: Readonly<Record<string, string>> = {}): Promise<{
-  readonly service: FakeService;
-  readonly folder: string;
-  /** Runs a shell script that may start the program as `$PROGRAM`. */
-  readonly shell: (script: string) => Promise<Told>;
-}> {
+export async function startService(files: Readonly<Record<string, string>> = {}) {
   const service = await FakeService.start({});
   onTestFinished(() => service.close());
   const many = Array.from({ length: 12 }, (_, index) => [`folder ${index}/book.xlsx`, 'x'.repeat(9000)]);
@@ -45,7 +34,8 @@ export async function startService(files: Readonly<Record<string, string>> = {})
   return {
     service,
     folder,
-    shell: async (script) => {
+    /** Runs a shell script that may start the program as `$PROGRAM`. @returns its exit code, and the text of both streams */
+    shell: async (script: string) => {
       const command = canMount ? ['unshare', ...IN_NAMESPACE, 'sh'] : ['sh'];
       const child = spawn('env', [...command, '-c', script], { env, stdio: ['ignore', 'pipe', 'pipe'] });
       let text = '';

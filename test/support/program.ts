@@ -1,5 +1,5 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync, spawn } from 'node:child_process';
+import { EventEmitter, once } from 'node:events';
 
 import { onTestFinished } from 'vitest';
 
@@ -15,25 +15,11 @@ export function hasProgram(program: string): boolean {
   }
 }
 
-/** The output of a program and its exit code. */
-export interface Ended {
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
-
 /** A running program. */
-export interface Running {
-  readonly child: ChildProcess;
-  readonly stdout: () => string;
-  readonly stderr: () => string;
-  readonly ended: Promise<Ended>;
-  /** Waits for a matching line on standard output or error. */
-  readonly prints: (pattern: RegExp) => Promise<void>;
-  /** Asks it to end by SIGTERM, and waits until it has. */
-  readonly stop: () => Promise<Ended>;
-}
+export type Running = ReturnType<typeof start>;
+
+/** The output of a program and its exit code. */
+export type Ended = Awaited<Running['ended']>;
 
 /** Variables, or settings as variables without the prefix: `DIRECTORY`. */
 export type Variables = Readonly<Record<string, string>>;
@@ -53,12 +39,7 @@ export function variablesOf(settings: Variables): Record<string, string> {
 }
 
 /** Starts the program, and kills it when the running test ends. @param main of another copy of the program */
-export function start(
-  args: readonly string[],
-  settings: Variables = {},
-  cwd = process.cwd(),
-  main = MAIN,
-): Running {
+export function start(args: readonly string[], settings: Variables = {}, cwd = process.cwd(), main = MAIN) {
   const child = spawn(process.execPath, [main, ...args], {
     env: cleanEnvironment(settings),
     cwd,
@@ -67,46 +48,36 @@ export function start(
   onTestFinished(() => {
     child.kill('SIGKILL');
   });
-  let stdout = '';
-  let stderr = '';
-  const watchers = new Set<() => void>();
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text;
-    for (const watch of watchers) watch();
-  });
-  child.stderr.setEncoding('utf8').on('data', (text: string) => {
-    stderr += text;
-    for (const watch of watchers) watch();
-  });
+  const said = { stdout: '', stderr: '' };
+  const output = new EventEmitter();
+  for (const name of ['stdout', 'stderr'] as const)
+    child[name].setEncoding('utf8').on('data', (text: string) => {
+      said[name] += text;
+      output.emit('text');
+    });
   const ended = once(child, 'close').then(() => ({
     exitCode: child.exitCode,
     signal: child.signalCode,
-    stdout,
-    stderr,
+    ...said,
   }));
   return {
     child,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    stdout: () => said.stdout,
+    stderr: () => said.stderr,
     ended,
+    /** Asks it to end by SIGTERM, and waits until it has. */
     stop: () => {
       child.kill('SIGTERM');
       return ended;
     },
-    prints: async (pattern) => {
-      const seen = Promise.withResolvers<void>();
-      const watch = (): void => {
-        if (pattern.test(stdout) || pattern.test(stderr)) seen.resolve();
-      };
-      watchers.add(watch);
-      watch();
-      await Promise.race([
-        seen.promise,
-        ended.then(() => {
-          throw new Error(`it ended before it printed ${String(pattern)}:\n${stdout}${stderr}`);
-        }),
-      ]);
-      watchers.delete(watch);
+    /** Waits for a matching line on standard output or error. */
+    prints: async (pattern: RegExp) => {
+      const tooLate = ended.then(({ stdout, stderr }) => {
+        throw new Error(`it ended before it printed ${String(pattern)}:\n${stdout}${stderr}`);
+      });
+      while (!pattern.test(said.stdout) && !pattern.test(said.stderr))
+        await Promise.race([once(output, 'text'), tooLate]);
+      tooLate.catch(() => {});
     },
   };
 }

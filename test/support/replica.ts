@@ -8,24 +8,6 @@ import { createService } from '../../src/server/http/service.ts';
 /** The key of the current API, and the one of v1. */
 export const [KEY, TOKEN] = ['a-key-of-the-replica', 'a-token-of-the-replica'];
 
-/** A replica of a mirror. */
-export interface Replica {
-  readonly library: ReplicaLibrary;
-  readonly baseUrl: string;
-  readonly trouble: object[];
-  /** The settings of a mirror of it in another directory, as variables. */
-  readonly settingsFor: (directory: string) => Readonly<Record<string, string>>;
-  /** Asks the current API. */
-  readonly ask: (path: string, headers?: Record<string, string>) => Promise<Response>;
-}
-
-/** The special options of a replica. */
-export interface ReplicaOptions {
-  /** False for a replica without v1. */
-  readonly withToken?: boolean;
-  readonly records?: ReadonlyMap<string, TargetRecord>;
-}
-
 /** Makes the library of the mirror in a directory. */
 export function replicaLibrary(
   directory: string,
@@ -39,11 +21,11 @@ export function replicaLibrary(
   );
 }
 
-/** Serves a mirror until the running test ends. */
+/** Serves a mirror until the running test ends. @param withToken false for a replica without v1 */
 export async function startReplica(
   directory: string,
-  { withToken = true, records = new Map() }: ReplicaOptions = {},
-): Promise<Replica> {
+  { withToken = true, records = new Map<string, TargetRecord>() } = {},
+) {
   const trouble: object[] = [];
   const library = replicaLibrary(directory, trouble, records);
   const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
@@ -55,12 +37,15 @@ export async function startReplica(
     library,
     baseUrl,
     trouble,
-    settingsFor: (place) => ({
+    /** The settings of a mirror of it in another directory, as variables. */
+    settingsFor: (place: string) => ({
       WORKBOOK_MIRROR_SERVICE_BASE_URL: baseUrl,
       WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
       ...(withToken ? { WORKBOOK_MIRROR_SERVICE_API_TOKEN: TOKEN } : {}),
       WORKBOOK_MIRROR_DIRECTORY: place,
     }),
-    ask: (path, headers = {}) => fetch(`${baseUrl}${path}`, { headers: { 'x-api-key': KEY, ...headers } }),
+    /** Asks the current API. */
+    ask: (path: string, headers: Record<string, string> = {}) =>
+      fetch(`${baseUrl}${path}`, { headers: { 'x-api-key': KEY, ...headers } }),
   };
 }

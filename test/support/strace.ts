@@ -38,26 +38,18 @@ export const canStrike =
   spawnSync('strace', ['-qq', '-o', '/dev/null', '-e', 'inject=getuid:when=1:error=EPERM', 'true']).status ===
     0;
 
-/** A disturbed run. */
-export interface InjectedRun {
-  readonly ended: RunEnded;
-  /** Whether the intended call was struck. */
-  readonly isReached: boolean;
-  /** Whether another call failed instead: the number of calls varies between runs. */
-  readonly isStray: boolean;
-}
-
 /**
  * Runs a program, and disturbs one of its system calls.
  * @param path of the call
  * @param traceFile for strace's output; it is removed
+ * @returns `isReached`: whether the intended call was struck, `isStray`: whether another one failed instead, as their number varies
  */
 export async function runInjected(
   program: NodeProgram,
   injection: Injection,
   path: string,
   traceFile: string,
-): Promise<InjectedRun> {
+) {
   const { thread, call, ordinal, fault } = injection;
   const what = fault === 'KILL' ? 'signal=KILL' : `error=${fault}`;
   const inject = `inject=${call}:${what}:when=${ordinal}`;
@@ -86,7 +78,7 @@ export async function traceCalls(
   calls: readonly string[],
   path: string,
   traceFile: string,
-): Promise<{ ended: RunEnded; traced: TracedCall[] }> {
+) {
   const options = ['-f', '-y', '-o', traceFile, '-e', `trace=${calls.join(',')}`];
   const threads = new Map<number, ThreadName>();
   const ended = await runTraced(program, async ({ name, pid, threadId }) => {

@@ -4,7 +4,7 @@ import { promisify } from 'node:util';
 
 import { loadPage } from '../../src/lib/http/page-files.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
-import { openRegistry, type Registry } from '../../src/server/git/repositories.ts';
+import { openRegistry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
 import { startGitService } from './git-service.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -14,30 +14,15 @@ export const GROUP_KEY = 'key-of-a-group';
 
 const execute = promisify(execFile);
 
-/** The result of a git program. */
-export interface GitEnded {
-  readonly code: number;
-  /** Standard output and error. */
-  readonly said: string;
-}
-
 /** The embedded service as in `serve`, with its page. */
-export interface UploadService {
-  readonly registry: Registry;
-  readonly folder: string;
-  /** With a slash at the end. */
-  readonly origin: string;
-  /** The errors of the service itself. */
-  readonly failures: unknown[];
-  /** Address of a repository for git, with the key in it. */
-  readonly address: (name: string) => string;
-}
+export type UploadService = Awaited<ReturnType<typeof startUploadService>>;
 
 /** Starts the service on no repositories; it ends with the running test. */
-export async function startUploadService(maxUploadBytes?: number): Promise<UploadService> {
+export async function startUploadService(maxUploadBytes?: number) {
   const folder = await temporaryFolder();
   const registry = await openRegistry(join(folder, 'service'));
   const library = createGitLibrary(registry, maxUploadBytes === undefined ? {} : { maxUploadBytes });
+  /** The errors of the service itself. */
   const failures: unknown[] = [];
   const noteFailure = ({ error }: { readonly error?: unknown }): void => {
     if (error !== undefined) failures.push(error);
@@ -51,12 +36,16 @@ export async function startUploadService(maxUploadBytes?: number): Promise<Uploa
   const options = { page, keys: () => Promise.resolve(keys) };
   const { baseUrl } = await startGitService(registry, noteFailure, options, library);
   const origin = new URL('/', baseUrl).href;
+  /** Address of a repository for git, with the key in it. */
   const address = (name: string): string => `${origin.replace('//', `//anyone:${KEY}@`)}git/${name}`;
   return { registry, folder, origin, failures, address };
 }
 
-/** Runs git as on another machine. */
-export async function git(cwd: string, ...args: readonly string[]): Promise<GitEnded> {
+/** The result of a git program. */
+export type GitEnded = Awaited<ReturnType<typeof git>>;
+
+/** Runs git as on another machine. @returns its exit code, and standard output and error */
+export async function git(cwd: string, ...args: readonly string[]) {
   const env = {
     PATH: process.env['PATH'],
     HOME: cwd,

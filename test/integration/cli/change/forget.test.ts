@@ -16,7 +16,8 @@ async function mirrored() {
   const { service, directory, variables, command } = await startCommands();
   for (const name of NAMES) service.addRepository(name, { 'plan.xlsx': name });
   /** Runs a command on the mirror. */
-  const on: typeof command = (args, more = {}) => command(args, { GUARD_TARGETS: 'off', ...more });
+  const on = (args: readonly string[], more: Record<string, string> = {}) =>
+    command(args, { GUARD_TARGETS: 'off', ...more });
   expect((await on(['sync'])).exitCode).toBe(0);
   return { service, directory, variables, on };
 }
