@@ -11,11 +11,8 @@ const MOST_CHUNKS = 3;
 /** How often to check the progress of unpacking a kept archive, in milliseconds. */
 const LOOK_MS = 500;
 
-/**
- * Reusable memory: the system would have to clear fresh memory first, and V8 does not know its size. Garbage collection
- * may take it.
- */
-const free: WeakRef<SharedArrayBuffer>[] = [];
+/** Reusable memory: the system would have to clear fresh memory first. Garbage collection may take it. */
+const free: WeakRef<ArrayBuffer>[] = [];
 const MOST_FREE = 8;
 
 let lastId = 0;
@@ -36,7 +33,7 @@ export class ArchiveReceiver implements Destination {
   #failure: Error | null = null;
   /** The chunks in the thread, in order. */
   #lent: readonly Promise<void>[] = [];
-  #chunk: SharedArrayBuffer | null = null;
+  #chunk: ArrayBuffer | null = null;
   #filledBytes = 0;
 
   constructor(options: Omit<UnpackOptions, 'progress'>) {
@@ -58,7 +55,7 @@ export class ArchiveReceiver implements Destination {
     for (let at = 0; at < piece.length;) {
       if (this.#chunk === null && this.#lent.length === MOST_CHUNKS) await this.#lent[0];
       if (this.#failure !== null) throw this.#failure;
-      const chunk = (this.#chunk ??= free.pop()?.deref() ?? new SharedArrayBuffer(CHUNK_BYTES));
+      const chunk = (this.#chunk ??= free.pop()?.deref() ?? new ArrayBuffer(CHUNK_BYTES));
       const part = piece.subarray(at, at + CHUNK_BYTES - this.#filledBytes);
       new Uint8Array(chunk, this.#filledBytes, part.length).set(part);
       this.#filledBytes += part.length;
@@ -113,18 +110,19 @@ export class ArchiveReceiver implements Destination {
     this.sizeBytes = 0;
   }
 
-  #lend(chunk: SharedArrayBuffer): void {
+  #lend(chunk: ArrayBuffer): void {
     this.#lent = [...this.#lent, this.#feed(chunk, this.#filledBytes)];
     this.#chunk = null;
     this.#filledBytes = 0;
   }
 
-  async #feed(memory: SharedArrayBuffer, lengthBytes: number): Promise<void> {
+  async #feed(memory: ArrayBuffer, lengthBytes: number): Promise<void> {
     const { id, thread } = this.#begun;
+    const part = { memory, lengthBytes };
     // It fails only if the thread has ended, and the unpacking with it.
-    await thread.run('feedArchive', { id, part: { memory, lengthBytes } }).catch(() => {});
+    const back = await thread.run('feedArchive', { id, part }, undefined, [memory]).catch(() => null);
     this.#lent = this.#lent.slice(1);
-    giveBack(memory);
+    if (back !== null) giveBack(back);
   }
 
   get #begun(): Unpacking {
@@ -139,6 +137,6 @@ function end({ id, thread }: Unpacking, isWhole: boolean): void {
   thread.run('feedArchive', { id, part: isWhole ? 'end' : 'abandon' }).catch(() => {});
 }
 
-function giveBack(memory: SharedArrayBuffer): void {
+function giveBack(memory: ArrayBuffer): void {
   if (free.length < MOST_FREE) free.push(new WeakRef(memory));
 }

@@ -345,16 +345,20 @@ export async function receiveArchive({
   }
 }
 
-/** The next part of an archive: bytes, which are no longer read when the task has ended; or its end, or that it is abandoned. */
+/** The next part of an archive: bytes; or its end, or that it is abandoned. */
 export interface ArchivePart {
   readonly id: number;
-  readonly part: { readonly memory: ArrayBufferLike; readonly lengthBytes: number } | 'end' | 'abandon';
+  readonly part: { readonly memory: ArrayBuffer; readonly lengthBytes: number } | 'end' | 'abandon';
 }
 
-/** Takes the next part of an archive, unless that has failed. */
-export async function feedArchive({ id, part }: ArchivePart): Promise<void> {
+/** Takes the next part of an archive, unless that has failed. @returns its memory, once that is no longer read */
+export async function feedArchive({ id, part }: ArchivePart): Promise<ArrayBuffer | null> {
   const arrival = arriving.get(id);
   if (part === 'end') arrival?.end();
   else if (part === 'abandon') arrival?.abandon();
-  else await arrival?.feed(Buffer.from(part.memory, 0, part.lengthBytes));
+  else {
+    await arrival?.feed(Buffer.from(part.memory, 0, part.lengthBytes));
+    return part.memory;
+  }
+  return null;
 }

@@ -50,11 +50,12 @@ class Thread {
     return this.#jobs.size;
   }
 
-  /** See {@link doInThread}. */
+  /** See {@link doInThread}. @param moved memory of the request that leaves this thread */
   run<Kind extends keyof Tasks>(
     kind: Kind,
     request: Tasks[Kind]['request'],
     signal?: AbortSignal,
+    moved: readonly ArrayBuffer[] = [],
   ): Promise<Tasks[Kind]['result']> {
     const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
     if (this.#end !== null) return Promise.reject(threadError(this.#end));
@@ -64,8 +65,7 @@ class Thread {
     // A busy thread keeps the program from ending.
     this.#worker.ref();
     const question: Question = { number, kind, request };
-    // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-    this.#worker.postMessage(question);
+    this.#worker.postMessage(question, [...moved]);
     return unlessAborted(promise, signal).catch((error: unknown) => {
       if (this.#jobs.delete(number) && this.load === 0) this.end();
       throw error;

@@ -59,8 +59,8 @@ async function answer<Kind extends keyof Tasks>({ number, kind, request }: Quest
 }
 
 function send(message: Answer<unknown>): void {
-  // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-  parentPort?.postMessage(message);
+  const isMemory = message.kind === 'done' && message.result instanceof ArrayBuffer;
+  parentPort?.postMessage(message, isMemory ? [message.result] : []);
 }
 
 parentPort?.on('message', (question: Question) => void answer(question));
