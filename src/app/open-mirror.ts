@@ -90,10 +90,12 @@ export type Mirror = Awaited<ReturnType<typeof openMirror>>;
 export async function openMirror(settings: MirrorSettings, emit: EventSink, options: MirrorOptions = {}) {
   const { monitor = new PullMonitor(), outlastsPasses = false } = options;
   const store = await openMirrorStore(settings, options);
+  let opened: Pick<State, 'close'> | null = null;
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     for (const limit of store.limits) emit({ name: 'publish.fallback', directory: store.layout.root, limit });
     const { state } = await openRecalledState(settings, store, false, emit);
+    opened = state;
     await noteRestored({ store, state }, Date.now(), (done, total) => monitor.scanned(done, total));
     let onPublished: PassContext['onPublished'] = () => {};
     const queue = new PullQueue(outlastsPasses, emit);
@@ -140,6 +142,7 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink, opti
       },
     };
   } catch (error) {
+    await opened?.close();
     await store.lock.release();
     throw error;
   }
