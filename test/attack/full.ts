@@ -1,34 +1,20 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Attacked } from '../support/sweep.ts';
-import { startReader } from './invariants.ts';
-import { type Limited, mountLimited, ofLane, type Room } from './mounts.ts';
-import { endingFaults, momentFaults, type Opening, recoveryFaults } from './points.ts';
+import { type Limited, mountLimited, mountsOf, type Room } from './mounts.ts';
+import { besideReader, type Opening } from './points.ts';
 import type { Prepared } from './prepare.ts';
-import { placeAt } from './program.ts';
+import { placeWith } from './program.ts';
 
 async function fill(prepared: Prepared, mounted: Limited, room: Room): Promise<Attacked> {
-  const root = join(mounted.folder, 'place');
-  await mounted.leave({ blocks: null, inodes: null });
-  await rm(root, { recursive: true, force: true });
-  const place = await placeAt(root);
-  await prepared.restore(place);
-  await mounted.leave(room);
-  const reader = startReader(place.directory, prepared.expectation);
-  try {
+  mounted.leave({});
+  const place = await placeWith(join(mounted.folder, 'place'), prepared.restore);
+  mounted.leave(room);
+  const attack = async () => {
     const ended = await prepared.run(place);
-    const violations = [
-      ...(await endingFaults(prepared, place, ended)),
-      ...(await momentFaults(prepared, place)),
-    ];
-    if (violations.length > 0) violations.push(`it said: ${ended.stderr.trim()}`);
-    await mounted.leave({ blocks: null, inodes: null });
-    violations.push(...(await recoveryFaults(prepared, place)), ...(await reader.stop()));
-    return { isReached: ended.exitCode !== 0, violations };
-  } finally {
-    await reader.stop();
-  }
+    return { ended, isReached: ended.exitCode !== 0, isStray: false, isKilled: false };
+  };
+  return besideReader(prepared, place, attack, () => mounted.leave({}));
 }
 
 function roomNames({ cell }: Prepared): string[] {
@@ -39,19 +25,15 @@ function roomNames({ cell }: Prepared): string[] {
   ];
 }
 
-function roomOf(name: string): Room {
-  const [kind, left] = name.split('/');
-  return { blocks: null, inodes: null, [kind === 'blocks' ? 'blocks' : 'inodes']: Number(left) };
-}
-
 /** Attacks that leave so much room, and no more. */
-export const filling: Opening = (_folder, lanes) => {
-  const mounts = Array.from({ length: lanes }, () => mountLimited());
+export const filling: Opening = () => {
+  const mounts = mountsOf(mountLimited);
   return {
     namesOn: roomNames,
-    attack: (prepared, name, lane) => fill(prepared, ofLane(mounts, lane), roomOf(name)),
-    close: async () => {
-      for (const each of mounts) await each.remove();
+    attack: (prepared, name, lane) => {
+      const [kind = '', left] = name.split('/');
+      return fill(prepared, mounts.of(lane), { [kind]: Number(left) });
     },
+    close: mounts.close,
   };
 };

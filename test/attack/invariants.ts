@@ -78,17 +78,11 @@ export async function strayFiles(directory: string, { allowed }: Expectation): P
     .map((path) => `mirror/${path} belongs to no target`);
 }
 
-/** A reader that repeatedly lists and reads every published tree. */
-export interface Reader {
-  /** Ends it. @returns each violation once */
-  readonly stop: () => Promise<string[]>;
-}
-
 /** Least pause of the reader, which also pauses as long as it read, so that it does not slow the program down. */
 const READER_PAUSE_MS = 20;
 
-/** Starts a reader beside the program. */
-export function startReader(directory: string, expectation: Expectation): Reader {
+/** Starts a reader beside the program, which repeatedly lists and reads every published tree. */
+export function startReader(directory: string, expectation: Expectation) {
   const seen = new Set<string>();
   const over = new AbortController();
   const reading = (async () => {
@@ -98,13 +92,13 @@ export function startReader(directory: string, expectation: Expectation): Reader
       await sleep(Math.max(READER_PAUSE_MS, performance.now() - startMs));
     }
   })();
-  return {
-    stop: async () => {
-      over.abort();
-      await reading;
-      return [...seen];
-    },
+  /** Ends it. @returns each violation once */
+  const stop = async (): Promise<string[]> => {
+    over.abort();
+    await reading;
+    return [...seen];
   };
+  return { stop, [Symbol.asyncDispose]: async () => void (await stop()) };
 }
 
 /** The differences between mirror and service after a successful pass. */

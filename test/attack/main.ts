@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { attempt, inLanes, LANES, say, shuffled } from '../support/sweep.ts';
+import { attempt, inLanes, say, shuffled } from '../support/sweep.ts';
 import { compileOnce } from './build.ts';
 import { Journal } from './journal.ts';
 import { prepare } from './prepare.ts';
@@ -85,7 +85,7 @@ function optionsOrEnd() {
 async function tryOne(id: string): Promise<number> {
   const unit = ALL_UNITS.find(({ begin }) => id.startsWith(begin));
   if (unit === undefined) throw new Error(`there is no point ${id}`);
-  const attacker = unit.sweep.open(folder, 1);
+  const attacker = unit.sweep.open(folder);
   const prepared = await prepare(unit.cell, bench);
   const point = pointOf(unit.sweep, attacker, prepared, id.slice(unit.begin.length));
   const { isReached, violations } = await attempt(point, 0);
@@ -128,7 +128,7 @@ async function tryUnit({ sweep, cell, begin }: Unit, journal: Journal): Promise<
   await using stack = new AsyncDisposableStack();
   const prepared = await prepare(cell, bench);
   stack.defer(prepared.close);
-  const attacker = sweep.open(folder, LANES);
+  const attacker = sweep.open(folder);
   stack.defer(attacker.close);
   // A scenario that failed without an attack may now have other points.
   if (known === null || known.includes(NO_ATTACK)) journal.keepNames(begin, namesOn(attacker, prepared));

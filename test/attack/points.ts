@@ -1,4 +1,3 @@
-import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { RunEnded } from '../support/launcher.ts';
@@ -6,7 +5,7 @@ import type { Injection, TracedCall } from '../support/strace.ts';
 import type { Attacked } from '../support/sweep.ts';
 import { lostTrees, stagesLeft, startReader, strayFiles, treeFaults } from './invariants.ts';
 import type { Prepared } from './prepare.ts';
-import { type Place, placeAt } from './program.ts';
+import { type Place, placeWith } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
 
 /** A kind of attack. */
@@ -19,31 +18,20 @@ export interface Attacker {
 }
 
 /** Prepares a kind of attack. @param folder for the places of lanes */
-export type Opening = (folder: string, lanes: number) => Attacker;
+export type Opening = (folder: string) => Attacker;
 
-/** The errors that a disk, a quota, a mount or a limit can give a call. */
-const ERRORS: Readonly<Record<string, readonly string[]>> = {
-  openat: ['EIO', 'EMFILE', 'EACCES', 'ENOSPC', 'EROFS'],
-  getdents64: ['EIO'],
-  read: ['EIO'],
-  pread64: ['EIO'],
-  write: ['EIO', 'ENOSPC', 'EDQUOT'],
-  fsync: ['EIO', 'ENOSPC', 'EDQUOT'],
-  fdatasync: ['EIO', 'ENOSPC', 'EDQUOT'],
-  syncfs: ['EIO', 'ENOSPC', 'EDQUOT'],
-  ftruncate: ['EIO', 'EROFS'],
-  fallocate: ['EIO', 'ENOSPC'],
-  pwrite64: ['EIO', 'ENOSPC', 'EDQUOT'],
-  unlink: ['EIO', 'EROFS', 'EACCES'],
-  rmdir: ['EIO', 'EROFS', 'EACCES'],
-  utimensat: ['EIO', 'EROFS', 'EACCES'],
-  rename: ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'],
-  renameat2: ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'],
-  link: ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EMLINK', 'EACCES'],
-  mkdir: ['EIO', 'ENOSPC', 'EDQUOT', 'EROFS', 'EACCES'],
-  fchown: ['EIO', 'EROFS'],
-  flock: ['EIO', 'ENOLCK'],
-};
+/** Calls, and the errors that a disk, a quota, a mount or a limit can give them. */
+const ERRORS: readonly (readonly [calls: string, errors: string])[] = [
+  ['openat', 'EIO EMFILE EACCES ENOSPC EROFS'],
+  ['getdents64 read pread64', 'EIO'],
+  ['write pwrite64 fsync fdatasync syncfs', 'EIO ENOSPC EDQUOT'],
+  ['ftruncate fchown', 'EIO EROFS'],
+  ['fallocate', 'EIO ENOSPC'],
+  ['unlink rmdir utimensat', 'EIO EROFS EACCES'],
+  ['rename renameat2 mkdir', 'EIO ENOSPC EDQUOT EROFS EACCES'],
+  ['link', 'EIO ENOSPC EDQUOT EROFS EMLINK EACCES'],
+  ['flock', 'EIO ENOLCK'],
+];
 
 /** Calls that change nothing: a kill before one is the same as a kill before the next call. */
 const READING = new Set(['getdents64', 'flock', 'read', 'pread64']);
@@ -63,7 +51,8 @@ export function errorsOf({ calls }: Pick<Prepared, 'calls'>): Injection[] {
 }
 
 function errorsFor(call: TracedCall['call'], args: string): readonly string[] {
-  const errors = ERRORS[call] ?? [];
+  const [, given] = ERRORS.find(([calls]) => calls.split(' ').includes(call)) ?? [];
+  const errors = given?.split(' ') ?? [];
   const isReading = call === 'openat' && !args.includes('O_CREAT');
   return isReading ? errors.filter((error) => error !== 'ENOSPC' && error !== 'EROFS') : errors;
 }
@@ -101,25 +90,39 @@ async function strike(prepared: Prepared, injection: Injection, root: string): P
 
 /** @returns null if another call was struck instead, without a violation */
 async function strikeOnce(prepared: Prepared, injection: Injection, root: string): Promise<Attacked | null> {
-  await rm(root, { recursive: true, force: true });
-  await mkdir(root, { recursive: true });
-  const place = await placeAt(join(root, 'place'));
-  await prepared.restore(place);
-  const reader = startReader(place.directory, prepared.expectation);
-  const violations: string[] = [];
-  try {
-    const trace = join(root, `trace-${injection.call}`);
-    const { ended, isReached, isStray } = await prepared.runInjected(place, injection, trace);
-    // Another call may be one that no disk makes fail, and whose failure ends the process.
-    if (!isStray && (!isReached || injection.fault !== 'KILL'))
-      violations.push(...(await endingFaults(prepared, place, ended)));
-    violations.push(...(await momentFaults(prepared, place)), ...(await recoveryFaults(prepared, place)));
-    if (violations.length > 0) violations.push(`it said: ${ended.stderr.trim()}`);
-    violations.push(...(await reader.stop()));
-    return isStray && violations.length === 0 ? null : { isReached, violations };
-  } finally {
-    await reader.stop();
-  }
+  const place = await placeWith(join(root, 'place'), prepared.restore);
+  const trace = join(root, `trace-${injection.call}`);
+  const { isStray, ...attacked } = await besideReader(prepared, place, async () => {
+    const run = await prepared.runInjected(place, injection, trace);
+    return { ...run, isKilled: run.isReached && injection.fault === 'KILL' };
+  });
+  return isStray && attacked.violations.length === 0 ? null : attacked;
+}
+
+/** An attacked run. If another call was struck, it may be one that no disk makes fail, and whose failure ends the process. */
+interface AttackedRun {
+  readonly ended: RunEnded;
+  readonly isReached: boolean;
+  readonly isStray: boolean;
+  readonly isKilled: boolean;
+}
+
+/** Attacks a run beside a reader, and judges it and the next one. @param repair comes before the next run */
+export async function besideReader(
+  prepared: Prepared,
+  place: Place,
+  attack: () => Promise<AttackedRun>,
+  repair: () => void = () => {},
+) {
+  await using reader = startReader(place.directory, prepared.expectation);
+  const { ended, isReached, isStray, isKilled } = await attack();
+  const violations = isStray || isKilled ? [] : await endingFaults(prepared, place, ended);
+  violations.push(...(await momentFaults(prepared, place)));
+  repair();
+  violations.push(...(await recoveryFaults(prepared, place)));
+  if (violations.length > 0) violations.push(`it said: ${ended.stderr.trim()}`);
+  violations.push(...(await reader.stop()));
+  return { isReached, isStray, violations };
 }
 
 /** The laws that hold at every moment, even after a kill. */
@@ -148,34 +151,26 @@ export async function endingFaults({ promised }: Prepared, place: Place, ended: 
   return isReasoned ? [] : [`it ended with ${exitCode ?? String(signal)}`];
 }
 
-/** The faults of the run after an attack, and of its result. */
+/** The faults of the run after an attack, and of its result. The other instance completes or undoes the work of the attacked one first. */
 export async function recoveryFaults(prepared: Prepared, place: Place): Promise<string[]> {
-  const other = await otherFaults(prepared, place);
-  const ended = await prepared.run(place);
-  const faults = await prepared.endFaults(place);
-  const isSame = ended.exitCode === prepared.exitCode;
-  const exit = isSame
-    ? []
-    : [`the next run ends with ${ended.exitCode ?? String(ended.signal)}: ${ended.stderr}`];
-  const reset = /damaged|defect/.test(ended.stderr) ? [`the next run says: ${ended.stderr}`] : [];
-  return [
-    ...other,
-    ...exit,
-    ...reset,
-    ...(ended.isHung ? ['the next run hangs'] : []),
-    ...faults.map((fault) => `after the next run: ${fault}`),
-  ];
+  const { run, runOther, exitCode } = prepared;
+  const faults: string[] = [];
+  if (runOther !== null) {
+    const ended = await runOther(place);
+    const found = [...(await momentFaults(prepared, place)), ...(await stagesLeft(place.directory))];
+    faults.push(...runFaults('the other instance', ended, 0, found));
+  }
+  const ended = await run(place);
+  faults.push(...runFaults('the next run', ended, exitCode, await prepared.endFaults(place)));
+  if (/damaged|defect/.test(ended.stderr)) faults.push(`the next run says: ${ended.stderr}`);
+  return faults;
 }
 
-/** The faults of a run by the other instance of the directory, which completes or undoes the work of the attacked one. */
-async function otherFaults(prepared: Prepared, place: Place): Promise<string[]> {
-  if (prepared.runOther === null) return [];
-  const ended = await prepared.runOther(place);
-  const { exitCode, signal, stderr } = ended;
-  const faults = [...(await momentFaults(prepared, place)), ...(await stagesLeft(place.directory))];
+function runFaults(who: string, ended: RunEnded, expectedCode: number, found: readonly string[]): string[] {
+  const { exitCode, signal, stderr, isHung } = ended;
   return [
-    ...(exitCode === 0 ? [] : [`the other instance ends with ${exitCode ?? String(signal)}: ${stderr}`]),
-    ...(ended.isHung ? ['the other instance hangs'] : []),
-    ...faults.map((fault) => `after the other instance: ${fault}`),
+    ...(exitCode === expectedCode ? [] : [`${who} ends with ${exitCode ?? String(signal)}: ${stderr}`]),
+    ...(isHung ? [`${who} hangs`] : []),
+    ...found.map((fault) => `after ${who}: ${fault}`),
   ];
 }

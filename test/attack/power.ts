@@ -1,28 +1,22 @@
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { Injection } from '../support/strace.ts';
 import type { Attacked } from '../support/sweep.ts';
-import { type Cut, CUTS, type Journaled, type JournaledKind, mountJournaled, ofLane } from './mounts.ts';
+import { type Cut, CUTS, type Journaled, type JournaledKind, mountJournaled, mountsOf } from './mounts.ts';
 import { injectionOf, killsOf, momentFaults, nameOf, type Opening, recoveryFaults } from './points.ts';
 import type { Prepared } from './prepare.ts';
-import { placeAt } from './program.ts';
+import { placeWith } from './program.ts';
 import { isSameTree, readTree } from './trees.ts';
 
-/** The end of a run: killed before a call, or complete, with the power cut just after it. */
-type Ending = Injection | null;
-
+/** Cuts the power just after a run. @param ending the call before which the run is killed; null to let it end */
 async function cutOff(
   prepared: Prepared,
-  ending: Ending,
+  ending: Injection | null,
   mounted: Journaled,
   cut: Cut,
   trace: string,
 ): Promise<Attacked> {
-  const root = join(mounted.folder, 'place');
-  await rm(root, { recursive: true, force: true });
-  const place = await placeAt(root);
-  await prepared.restore(place);
+  const place = await placeWith(join(mounted.folder, 'place'), prepared.restore);
   mounted.flush();
   const { ended, isReached } =
     ending === null
@@ -41,8 +35,8 @@ async function cutOff(
 
 /** Attacks that cut the power of one kind of file system. */
 export function cuttingPower(kind: JournaledKind): Opening {
-  return (folder, lanes) => {
-    const mounts = Array.from({ length: lanes }, () => mountJournaled(kind));
+  return (folder) => {
+    const mounts = mountsOf(() => mountJournaled(kind));
     return {
       namesOn: (prepared) =>
         Object.keys(CUTS).flatMap((cut) =>
@@ -51,11 +45,9 @@ export function cuttingPower(kind: JournaledKind): Opening {
       attack: (prepared, name, lane) => {
         const [cut = '', ...rest] = name.split('/');
         const ending = rest[0] === 'finished' ? null : injectionOf(rest.join('/'));
-        return cutOff(prepared, ending, ofLane(mounts, lane), cut as Cut, join(folder, `trace-${lane}`));
+        return cutOff(prepared, ending, mounts.of(lane), cut as Cut, join(folder, `trace-${lane}`));
       },
-      close: async () => {
-        for (const each of mounts) await each.remove();
-      },
+      close: mounts.close,
     };
   };
 }

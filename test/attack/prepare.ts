@@ -1,4 +1,4 @@
-import { mkdir, rm } from 'node:fs/promises';
+import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { FakeService } from '../support/fake-service.ts';
@@ -7,46 +7,18 @@ import { type Injection, runInjected, traceCalls, type TracedCall } from '../sup
 import { inLanes } from '../support/sweep.ts';
 import { copyFolder, copyKilled } from './copies.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
-import { type Place, placeAt, syncIn } from './program.ts';
+import { type Place, placeWith, type Restore, syncIn } from './program.ts';
 import type { Cell, Scenario } from './scenarios.ts';
 import { isSameTree, readTree, type Tree, treeOf } from './trees.ts';
 
-/** The calls that change files or flush them, and those that open or list them. */
+/** The calls that open, list or lock files, that change them, that flush them, and that change names or facts. */
 const CALLS = [
-  'rename',
-  'renameat',
-  'renameat2',
-  'link',
-  'linkat',
-  'symlink',
-  'unlink',
-  'unlinkat',
-  'mkdir',
-  'mkdirat',
-  'rmdir',
-  'openat',
-  'getdents64',
-  'fsync',
-  'fdatasync',
-  'syncfs',
-  'ftruncate',
-  'fallocate',
-  'read',
-  'pread64',
-  'write',
-  'writev',
-  'pwrite64',
-  'pwritev',
-  'copy_file_range',
-  'sendfile',
-  'ioctl',
-  'utimensat',
-  'chmod',
-  'fchmod',
-  'fchmodat',
-  'fchown',
-  'flock',
-];
+  'openat,getdents64,read,pread64,flock',
+  'write,writev,pwrite64,pwritev,copy_file_range,sendfile,ioctl,ftruncate,fallocate',
+  'fsync,fdatasync,syncfs',
+  'rename,renameat,renameat2,link,linkat,symlink,unlink,unlinkat,mkdir,mkdirat,rmdir',
+  'utimensat,chmod,fchmod,fchmodat,fchown',
+].join(',');
 
 /** The surroundings of attacks. */
 export interface Bench {
@@ -56,36 +28,11 @@ export interface Bench {
   readonly folder: string;
 }
 
+/** Contents by the paths of their targets. */
+type Trees = ReadonlyMap<string, Tree>;
+
 /** A scenario in a mode, ready for any number of attacks. */
-export interface Prepared {
-  readonly cell: Cell;
-  /** The calls of an undisturbed run, in order. */
-  readonly calls: readonly TracedCall[];
-  /** The failures of that run; with failures, attacks prove nothing. */
-  readonly flaws: readonly string[];
-  /** The end of that run. */
-  readonly exitCode: number;
-  readonly expectation: Expectation;
-  /** The contents that must exist at the end. */
-  readonly expected: ReadonlyMap<string, Tree>;
-  /** The contents that must exist if the attacked run succeeded. */
-  readonly promised: ReadonlyMap<string, Tree>;
-  /** Puts the state before the attack into an empty place. */
-  readonly restore: (place: Place) => Promise<void>;
-  /** Runs the program in a place. */
-  readonly run: (place: Place) => Promise<RunEnded>;
-  /** Runs the other instance of the directory; null without one. */
-  readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
-  /** Runs the program, and disturbs one of its calls. */
-  readonly runInjected: (
-    place: Place,
-    injection: Injection,
-    traceFile: string,
-  ) => ReturnType<typeof runInjected>;
-  /** The faults after a successful pass. */
-  readonly endFaults: (place: Place) => Promise<string[]>;
-  readonly close: () => Promise<void>;
-}
+export type Prepared = Awaited<ReturnType<typeof prepare>>;
 
 /** Prepares cells, several at the same time. */
 export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepared[]> {
@@ -93,49 +40,48 @@ export function prepareAll(cells: readonly Cell[], bench: Bench): Promise<Prepar
 }
 
 /** Makes the old state of a scenario in a mode, and records an undisturbed run. */
-export async function prepare(cell: Cell, bench: Bench): Promise<Prepared> {
+export async function prepare(cell: Cell, bench: Bench) {
   const service = await FakeService.start();
+  const folder = join(bench.folder, cell.id);
   const close = async (): Promise<void> => {
     await service.close();
-    await rm(join(bench.folder, cell.id), { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true });
   };
   try {
-    return { ...(await prepareOn(service, cell, bench)), close };
+    return { ...(await prepareOn(service, cell, bench.main, folder)), close };
   } catch (error) {
     await close();
     throw error;
   }
 }
 
-async function prepareOn(
-  service: FakeService,
-  cell: Cell,
-  { main, folder }: Bench,
-): Promise<Omit<Prepared, 'close'>> {
+async function prepareOn(service: FakeService, cell: Cell, main: string, folder: string) {
   const { scenario, mode } = cell;
-  scenario.fill(service);
-  const before = await placeAt(join(folder, cell.id, 'before'));
-  const { shards } = scenario;
+  const { shards, startsEmpty, isInterrupted } = scenario;
   const programOf = (place: Place, share: string | undefined): NodeProgram => {
     const shard: Record<string, string> = share === undefined ? {} : { SHARD: share };
     return syncIn(main, place, service.baseUrl, { PUBLISH: mode, ...shard, ...scenario.settings });
   };
-  const program = (place: Place): NodeProgram => programOf(place, shards?.attacked);
-  const runOther = shards === null ? null : (place: Place) => runNode(programOf(place, shards.other));
-  if (!scenario.startsEmpty) expectOk(await runNode(program(before)), `preparing ${cell.id}`);
+  const program: Trial['program'] = (place) => programOf(place, shards?.attacked);
+  /** Runs the other instance of the directory; null without one. */
+  const runOther: Trial['runOther'] =
+    shards === null ? null : (place) => runNode(programOf(place, shards.other));
+  const before = await placeWith(join(folder, 'before'), () => scenario.fill(service));
+  if (!startsEmpty) expectOk(await runNode(program(before)), `preparing ${cell.id}`);
   if (runOther !== null) expectOk(await runOther(before), `preparing ${cell.id} by the other instance`);
-  const mirrored = scenario.startsEmpty ? [] : Object.keys(service.expectedTrees());
+  const mirrored = startsEmpty ? [] : Object.keys(service.expectedTrees());
   scenario.change(service);
   // A tree is retired when two lists in a row lack it. The first list comes now, so that the attacked run retires it.
   if (scenario.retired !== null) expectOk(await runNode(program(before)), `missing in ${cell.id}`);
-  if (!scenario.startsEmpty) await scenario.tamper(before.directory);
+  if (!startsEmpty) await scenario.tamper(before.directory);
   const old = await readTrees(before.directory, mirrored);
-  const expected = new Map(
+  const expected: Trees = new Map(
     Object.entries(service.expectedTrees()).map(([path, files]) => [path, treeOf(files)]),
   );
-  const restoreOld = async (place: Place): Promise<void> => {
-    if (!scenario.startsEmpty) copyFolder(before.directory, place.directory);
+  const restoreOld = (place: Place): void => {
+    if (!startsEmpty) copyFolder(before.directory, place.directory);
   };
+  /** The faults after a successful pass. */
   const endFaults = async (place: Place): Promise<string[]> => {
     const faults = await convergenceFaults(place, expected);
     for (const target of [scenario.retired, scenario.kept]) {
@@ -145,32 +91,35 @@ async function prepareOn(
     }
     return faults;
   };
-  const trial = { root: join(folder, cell.id, 'trial'), program, runOther, endFaults };
-  const interruptedTrial = { ...trial, program: (place: Place) => programOf(place, shards?.other) };
-  const first = await watch(scenario.isInterrupted ? interruptedTrial : trial, restoreOld);
-  const restore = scenario.isInterrupted
-    ? await restoreKilled(
-        join(folder, cell.id, 'killed'),
-        restoreOld,
-        interruptedTrial,
-        interruptionOf(first.calls, cell),
-      )
-    : restoreOld;
-  const watched = scenario.isInterrupted ? await watch(trial, restore) : first;
+  const trial = { root: join(folder, 'trial'), program, runOther, endFaults };
+  let restore: Restore = restoreOld;
+  if (isInterrupted) {
+    const interrupted: Trial['program'] = (place) => programOf(place, shards?.other);
+    const { calls } = await watch({ ...trial, program: interrupted }, restoreOld);
+    const killed = join(folder, 'killed');
+    restore = await restoreKilled(killed, restoreOld, interrupted, interruptionOf(calls, cell));
+  }
   return {
     cell,
-    ...watched,
+    ...(await watch(trial, restore)),
+    /** The contents that must exist at the end. */
     expected,
-    promised: promisedOf(scenario, old, expected),
+    /** The contents that must exist if the attacked run succeeded: all, except those that the other instance must complete. */
+    promised:
+      shards === null || !isInterrupted
+        ? expected
+        : new Map([...expected].filter(([target, tree]) => isSameTree(old.get(target) ?? null, tree))),
     expectation: {
       allowed: allowedOf(scenario, old, expected),
       promise: mode === 'rename' ? 'whole-files' : 'whole-trees',
       preserved: preservedOf(scenario),
-    },
+    } satisfies Expectation,
+    /** Puts the state before the attack into an empty place. */
     restore,
-    run: (place) => runNode(program(place)),
+    run: (place: Place) => runNode(program(place)),
     runOther,
-    runInjected: (place, injection, traceFile) =>
+    /** Runs the program, and disturbs one of its calls. */
+    runInjected: (place: Place, injection: Injection, traceFile: string) =>
       runInjected(program(place), injection, place.directory, traceFile),
     endFaults,
   };
@@ -180,7 +129,7 @@ function expectOk({ exitCode, stderr }: RunEnded, doing: string): void {
   if (exitCode !== 0) throw new Error(`${doing}: exit code ${exitCode}\n${stderr}`);
 }
 
-async function readTrees(directory: string, targets: readonly string[]): Promise<Map<string, Tree>> {
+async function readTrees(directory: string, targets: readonly string[]): Promise<Trees> {
   const trees = new Map<string, Tree>();
   for (const target of targets) {
     const tree = await readTree(join(directory, 'mirror', target));
@@ -189,30 +138,22 @@ async function readTrees(directory: string, targets: readonly string[]): Promise
   return trees;
 }
 
-/** The calls of a run without an attack. */
-type Watched = Pick<Prepared, 'calls' | 'exitCode' | 'flaws'>;
-
 /** The needs of a recorded run. */
 interface Trial {
   readonly root: string;
   readonly program: (place: Place) => NodeProgram;
-  readonly runOther: Prepared['runOther'];
+  readonly runOther: ((place: Place) => Promise<RunEnded>) | null;
   readonly endFaults: (place: Place) => Promise<string[]>;
 }
 
-/** Runs the program without an attack, and the other instance after it. */
-async function watch(
-  { root, program, runOther, endFaults }: Trial,
-  restore: (place: Place) => Promise<void>,
-): Promise<Watched> {
-  await rm(root, { recursive: true, force: true });
-  await mkdir(root, { recursive: true });
+/**
+ * Runs the program without an attack, and the other instance after it.
+ * @returns its calls in order, and its failures, with which attacks prove nothing
+ */
+async function watch({ root, program, runOther, endFaults }: Trial, restore: Restore) {
   // Before the calls are counted, a first run does one-time work, such as loading code.
-  const first = await placeAt(join(root, 'first'));
-  await restore(first);
-  await runNode(program(first));
-  const place = await placeAt(join(root, 'place'));
-  await restore(place);
+  await runNode(program(await placeWith(join(root, 'first'), restore)));
+  const place = await placeWith(join(root, 'place'), restore);
   const trace = join(root, 'trace');
   const { ended, traced } = await traceCalls(program(place), CALLS, place.directory, trace);
   if (traced.length === 0) throw new Error('the trace of the run is empty');
@@ -241,25 +182,20 @@ const INTERRUPTIONS = 5;
 /** Kills a run once. Attacks begin with the state that it leaves. @param root of that state */
 async function restoreKilled(
   root: string,
-  restore: (place: Place) => Promise<void>,
-  { program }: Pick<Trial, 'program'>,
+  restore: Restore,
+  program: Trial['program'],
   injection: Injection,
-): Promise<(place: Place) => Promise<void>> {
+): Promise<Restore> {
   for (let tried = 1; tried <= INTERRUPTIONS; tried += 1) {
-    const place = await placeAt(join(root, String(tried)));
-    await restore(place);
-    const trace = join(place.root, 'trace');
+    const place = await placeWith(root, restore);
+    const trace = join(root, 'trace');
     const { isReached } = await runInjected(program(place), injection, place.directory, trace);
     if (isReached) return (other) => copyKilled(place.directory, other.directory);
   }
   throw new Error('the run that was to be interrupted was not');
 }
 
-function allowedOf(
-  { moved }: Scenario,
-  old: ReadonlyMap<string, Tree>,
-  expected: ReadonlyMap<string, Tree>,
-): Expectation['allowed'] {
+function allowedOf({ moved }: Scenario, old: Trees, expected: Trees): Expectation['allowed'] {
   const targets = [...new Set([...old.keys(), ...expected.keys()])];
   return new Map(
     targets.map((target) => {
@@ -267,16 +203,6 @@ function allowedOf(
       return [target, [old.get(target) ?? null, ...between, expected.get(target) ?? null]];
     }),
   );
-}
-
-/** All files, except those that the other instance must complete. */
-function promisedOf(
-  { shards, isInterrupted }: Scenario,
-  old: ReadonlyMap<string, Tree>,
-  expected: ReadonlyMap<string, Tree>,
-): Prepared['promised'] {
-  if (shards === null || !isInterrupted) return expected;
-  return new Map([...expected].filter(([target, tree]) => isSameTree(old.get(target) ?? null, tree)));
 }
 
 function preservedOf({ moved, retired, startsEmpty }: Scenario): Expectation['preserved'] {

@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { mkdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import type { NodeProgram } from '../support/launcher.ts';
@@ -21,10 +21,18 @@ const COMPILE_CACHE = join(import.meta.dirname, '../../node_modules/.cache/workb
 /** A longer run counts as hung: many times the slowest run on a busy machine. */
 const TIMEOUT_MS = 90_000;
 
-/** Names a place below a folder, and makes the folders that the program does not make itself. */
-export async function placeAt(root: string): Promise<Place> {
+/** Puts a state into an empty place. */
+export type Restore = (place: Place) => void | Promise<void>;
+
+/** Makes a place in a folder, in place of all that is there. */
+export async function placeWith(
+  root: string,
+  restore: (place: Place) => void | Promise<void>,
+): Promise<Place> {
   const place = { root, directory: join(root, 'mirrored'), scratch: join(root, 'scratch') };
+  await rm(root, { recursive: true, force: true });
   await mkdir(place.scratch, { recursive: true });
+  await restore(place);
   return place;
 }
 

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, it } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
-import { chosenCells, LANES, say, sweep } from '../support/sweep.ts';
+import { chosenCells, say, sweep } from '../support/sweep.ts';
 import { type Attacker } from './points.ts';
 import { prepareAll, type Prepared } from './prepare.ts';
 import { namesOn, pointOf, SWEEPS } from './sweeps.ts';
@@ -27,7 +27,7 @@ for (const each of SWEEPS) {
     beforeAll(async () => {
       folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
       const bench = { main: MAIN, folder };
-      attacker = each.open(folder, LANES);
+      attacker = each.open(folder);
       prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
     });
 

@@ -71,15 +71,11 @@ export async function runInjected(
 
 /**
  * Runs a program, and returns its calls on a path.
+ * @param calls their names, separated by commas
  * @param traceFile for strace's output; it is removed
  */
-export async function traceCalls(
-  program: NodeProgram,
-  calls: readonly string[],
-  path: string,
-  traceFile: string,
-) {
-  const options = ['-f', '-y', '-o', traceFile, '-e', `trace=${calls.join(',')}`];
+export async function traceCalls(program: NodeProgram, calls: string, path: string, traceFile: string) {
+  const options = ['-f', '-y', '-o', traceFile, '-e', `trace=${calls}`];
   const threads = new Map<number, ThreadName>();
   const ended = await runTraced(program, async ({ name, pid, threadId }) => {
     threads.set(threadId, name);
