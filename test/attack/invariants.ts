@@ -2,7 +2,7 @@ import { readdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { type DirectoryLayout, layoutOf } from '../../src/mirror/store/layout.ts';
+import { layoutOf } from '../../src/mirror/store/layout.ts';
 import { otherInstances } from '../../src/mirror/store/shards.ts';
 import { readTargetList } from '../../src/mirror/store/documents.ts';
 import type { Place } from './program.ts';
@@ -16,16 +16,12 @@ import {
   type Tree,
 } from './trees.ts';
 
-/** The promise to readers: whole trees or, with `publish: rename`, whole files. */
-export type ReaderPromise = 'whole-trees' | 'whole-files';
-
-/** The allowed trees of each target's path. */
-export type Allowed = ReadonlyMap<string, readonly (Tree | null)[]>;
-
 /** The laws for published trees at every moment. */
 export interface Expectation {
-  readonly allowed: Allowed;
-  readonly promise: ReaderPromise;
+  /** The allowed trees of each target's path. */
+  readonly allowed: ReadonlyMap<string, readonly (Tree | null)[]>;
+  /** The promise to readers: whole trees or, with `publish: rename`, whole files. */
+  readonly promise: 'whole-trees' | 'whole-files';
   /** Contents that must be in at least one of two places: a tree that moves, or is retired to the history. */
   readonly preserved: readonly { readonly from: string; readonly to: string }[];
 }
@@ -68,13 +64,10 @@ export async function lostTrees(directory: string, { preserved }: Expectation): 
 
 /** Files below `mirror/` that belong to no known target. */
 export async function strayFiles(directory: string, { allowed }: Expectation): Promise<string[]> {
-  const targets = [...allowed.keys()];
+  const targets = [...allowed.keys()].map((target) => `${target}/`);
   const leaves = await leavesBelow(join(directory, 'mirror'));
   return leaves
-    .filter(
-      (path) =>
-        !targets.some((target) => path.startsWith(`${target}/`) || `${target}/`.startsWith(`${path}/`)),
-    )
+    .filter((path) => !targets.some((target) => path.startsWith(target) || target.startsWith(`${path}/`)))
     .map((path) => `mirror/${path} belongs to no target`);
 }
 
@@ -107,6 +100,7 @@ export async function convergenceFaults(
   expected: ReadonlyMap<string, Tree>,
 ): Promise<string[]> {
   const { directory } = place;
+  const targets = [...expected.keys()];
   const faults: string[] = [];
   for (const [target, tree] of expected) {
     const found = await readTree(join(directory, 'mirror', target));
@@ -114,23 +108,11 @@ export async function convergenceFaults(
       faults.push(`${target} is ${describeTree(found)}, not ${describeTree(tree)}`);
     faults.push(...(await manifestFaults(directory, target)));
   }
-  faults.push(...(await leftovers(place, [...expected.keys()])));
-  faults.push(...(await inventoryFaults(directory, [...expected.keys()])));
-  return faults;
-}
-
-/** Errors in the directory's inventory, and unexpected entries of the directory. */
-async function inventoryFaults(directory: string, targets: readonly string[]): Promise<string[]> {
   const { state, targets: listed } = await readTargetList(layoutOf(directory));
-  const named = listed.map(({ path }) => path);
-  const strangers = (await readdir(directory)).filter((name) => !KNOWN_ENTRIES.has(name));
-  return [
-    ...(state === 'ok' ? [] : [`the inventory is ${state}`]),
-    ...(named.join('\n') === [...targets].sort().join('\n')
-      ? []
-      : [`the inventory names ${named.join(', ')}`]),
-    ...strangers.map((name) => `${name} is left over`),
-  ];
+  const named = listed.map(({ path }) => path).join(', ');
+  if (state !== 'ok') faults.push(`the inventory is ${state}`);
+  if (named !== targets.sort().join(', ')) faults.push(`the inventory names ${named}`);
+  return [...faults, ...(await leftovers(place, targets))];
 }
 
 /** The entries of a mirror's directory (manual, "On disk"); a separate file system has one more. */
@@ -144,7 +126,7 @@ const KNOWN_ENTRIES: ReadonlySet<string> = new Set([
   'lost+found',
 ]);
 
-/** Leftovers: outside of the directory, in the staging area, or of targets that are gone. */
+/** Leftovers: outside of the directory, in the staging area, of targets that are gone, and unknown entries. */
 async function leftovers({ root, directory, scratch }: Place, targets: readonly string[]): Promise<string[]> {
   const published = (await leavesBelow(join(directory, 'mirror'))).filter(
     (path) => !targets.some((target) => path === target || path.startsWith(`${target}/`)),
@@ -152,32 +134,28 @@ async function leftovers({ root, directory, scratch }: Place, targets: readonly 
   const manifests = (await leavesBelow(join(directory, 'manifests'))).filter(
     (path) => !targets.some((target) => path === `${target}.json`),
   );
-  const staged = await stagesLeft(directory);
+  const strangers = (await readdir(directory)).filter((name) => !KNOWN_ENTRIES.has(name));
   const outside = (await readdir(root)).filter(
     (name) => ![directory, scratch].includes(join(root, name)) && name !== 'lost+found',
   );
   return [
     ...published.map((path) => `mirror/${path} is left over`),
     ...manifests.map((path) => `manifests/${path} is left over`),
-    ...staged,
+    ...strangers.map((name) => `${name} is left over`),
+    ...(await stagesLeft(directory)),
     ...[...outside, ...(await leavesBelow(scratch))].map((name) => `${name} was written outside`),
   ];
 }
 
 /** Leftover stages of any instance. */
 export async function stagesLeft(directory: string): Promise<string[]> {
-  const staged = (await layoutsIn(directory)).map(async ({ staging }) =>
+  const layout = layoutOf(directory);
+  const staged = [layout, ...(await otherInstances(layout))].map(async ({ staging }) =>
     ((await ifThere(readdir(staging))) ?? []).map(
       (name) => `${relative(directory, join(staging, name))} is left over`,
     ),
   );
   return (await Promise.all(staged)).flat();
-}
-
-/** The private folders of each instance. */
-async function layoutsIn(directory: string): Promise<DirectoryLayout[]> {
-  const layout = layoutOf(directory);
-  return [layout, ...(await otherInstances(layout))];
 }
 
 /** The faults in the history of a target of which one state left the mirror: in its manifest, or in files that are no longer published. */

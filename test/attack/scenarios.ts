@@ -74,14 +74,8 @@ function fillService(service: FakeService): void {
   service.addRepository('Sales', { 'Leads.xlsx': 'leads 1', 'Deals.xlsx': 'deals 1' });
 }
 
-function find(service: FakeService, fullName: string): FakeRepository {
-  const found = service.repositories.find((repository) => repository.fullName === fullName);
-  if (found === undefined) throw new Error(`no repository ${fullName}`);
-  return found;
-}
-
 function changeMuch(service: FakeService): void {
-  const accounting = find(service, 'Accounting');
+  const accounting = service.named('Accounting');
   service.write(accounting, 'main', 'Budget.xlsx', 'budget 2, which is longer');
   service.write(accounting, 'main', 'Q2/New.xlsx', 'new');
   service.remove(accounting, 'main', 'Q1/Ledger.xlsx');
@@ -91,7 +85,7 @@ function changeMuch(service: FakeService): void {
   service.write(accounting, 'main', 'Handbook/Chapter.xlsx', 'a chapter');
   service.remove(accounting, 'main', 'Archive/Old.xlsx');
   service.write(accounting, 'main', 'Archive', 'a file now');
-  const plan = find(service, 'github.com/org/plan.git');
+  const plan = service.named('github.com/org/plan.git');
   service.write(plan, 'main', 'Plan.xlsx', 'plan 2');
   service.write(plan, 'main', 'Risks.xlsx', 'risks 2');
   service.addRepository('Young', { 'First.xlsx': 'first' });
@@ -99,9 +93,9 @@ function changeMuch(service: FakeService): void {
 
 /** A change of one file in every target: replaced, added, removed. */
 function changeOne(service: FakeService): void {
-  service.write(find(service, 'Accounting'), 'main', 'Budget.xlsx', 'budget 2');
-  service.write(find(service, 'Sales'), 'main', 'Orders.xlsx', 'orders 1');
-  service.remove(find(service, 'github.com/org/plan.git'), 'main', 'Risks.xlsx');
+  service.write(service.named('Accounting'), 'main', 'Budget.xlsx', 'budget 2');
+  service.write(service.named('Sales'), 'main', 'Orders.xlsx', 'orders 1');
+  service.remove(service.named('github.com/org/plan.git'), 'main', 'Risks.xlsx');
 }
 
 /** Changes a published tree by hand, and makes its target due for a full check. */
@@ -127,36 +121,6 @@ function fillWithCompany(service: FakeService): void {
   for (const name of ['One', 'Two', 'Three']) service.addRepository(name, { 'Only.xlsx': name });
 }
 
-/** Changes of every kind. */
-export const MIXED: Scenario = { ...QUIET, name: 'mixed', change: changeMuch };
-const ONE_FILE: Scenario = { ...QUIET, name: 'one-file', change: changeOne, modes: ALL_MODES };
-const FIRST: Scenario = { ...QUIET, name: 'first', startsEmpty: true };
-const RETIRE: Scenario = {
-  ...QUIET,
-  name: 'retire',
-  fill: fillWithCompany,
-  change: (service) => service.removeRepository(find(service, 'Sales')),
-  retired: 'Sales/main',
-};
-const MOVE: Scenario = {
-  ...QUIET,
-  name: 'move',
-  change: (service) => {
-    const accounting = find(service, 'Accounting');
-    service.renameRepository(accounting, 'example.org/Finance');
-    service.write(accounting, 'main', 'Budget.xlsx', 'budget 2');
-    service.write(accounting, 'main', 'Forecast.xlsx', 'forecast 2');
-  },
-  moved: { from: 'Accounting/main', to: 'example.org/Finance/main' },
-};
-const KEEP: Scenario = {
-  ...MIXED,
-  name: 'keep',
-  settings: { HISTORY_REPLACED: '9', GUARD_FILES: 'off' },
-  kept: 'Accounting/main',
-};
-const REPAIR: Scenario = { ...QUIET, name: 'repair', tamper: damage };
-
 const TEAMS = ['Team-1', 'Team-2', 'Team-3', 'Team-4', 'Team-5', 'Team-6'];
 
 /** Many targets of a few files; several are published at the same time. */
@@ -168,47 +132,29 @@ function fillMany(service: FakeService): void {
 /** Changes every target: two files in half of them, one in the others. */
 function changeMany(service: FakeService): void {
   for (const [index, name] of TEAMS.entries()) {
-    service.write(find(service, name), 'main', 'Plan.xlsx', `second plan of ${name}`);
-    if (index % 2 === 0) service.write(find(service, name), 'main', 'New/Risks.xlsx', `risks of ${name}`);
+    service.write(service.named(name), 'main', 'Plan.xlsx', `second plan of ${name}`);
+    if (index % 2 === 0) service.write(service.named(name), 'main', 'New/Risks.xlsx', `risks of ${name}`);
   }
 }
-
-const MANY: Scenario = { ...QUIET, name: 'many', settings: { CONCURRENCY: '4' }, fill: fillMany };
-const MANY_FIRST: Scenario = { ...MANY, name: 'many-first', startsEmpty: true };
-const MANY_CHANGED: Scenario = { ...MANY, name: 'many-changed', change: changeMany, modes: ALL_MODES };
 
 const SHARE = { index: 1, count: 2 };
 
 /** A repository of the first of two instances. */
-function findInShare(service: FakeService, fullName: string): FakeRepository {
-  const found = find(service, fullName);
+function namedInShare(service: FakeService, fullName: string): FakeRepository {
+  const found = service.named(fullName);
   if (!owns(SHARE, found.id)) throw new Error(`${fullName} belongs to the second instance`);
   return found;
 }
 
 /** Changes some targets of the first instance, and none of the second. */
 function changeShare(service: FakeService): void {
-  const two = findInShare(service, 'Team-1');
+  const two = namedInShare(service, 'Team-1');
   service.write(two, 'main', 'Plan.xlsx', 'second plan');
   service.write(two, 'main', 'New/Risks.xlsx', 'risks');
-  service.write(findInShare(service, 'Team-5'), 'main', 'Plan.xlsx', 'second plan');
+  service.write(namedInShare(service, 'Team-5'), 'main', 'Plan.xlsx', 'second plan');
 }
 
 const SHARES = { first: formatShard(SHARE), second: formatShard({ ...SHARE, index: 2 }) };
-
-/** The other instance finishes or undoes the work of the attacked one. */
-const SHARED: Scenario = {
-  ...QUIET,
-  name: 'shared',
-  modes: ALL_MODES,
-  fill: fillMany,
-  change: (service) => {
-    changeShare(service);
-    service.renameRepository(findInShare(service, 'Team-6'), 'Moved-6');
-  },
-  moved: { from: 'Team-6/main', to: 'Moved-6/main' },
-  shards: { attacked: SHARES.first, other: SHARES.second },
-};
 
 function fillLarge(service: FakeService): void {
   service.knobs.compression = 'stored';
@@ -219,7 +165,7 @@ function fillLarge(service: FakeService): void {
 
 /** Changes some files that are unpacked while they arrive, and leaves one unchanged. */
 function changeLarge(service: FakeService): void {
-  const large = find(service, 'Large');
+  const large = service.named('Large');
   const { 'Quarter.xlsx': _left, 'Extracts/January.csv': _removed, ...changed } = LARGE_FILES;
   for (const [path, sizeBytes] of Object.entries(changed))
     service.write(large, 'main', path, largeFile(path, 2, sizeBytes));
@@ -227,51 +173,80 @@ function changeLarge(service: FakeService): void {
   service.write(large, 'main', 'Extracts/May.csv', largeFile('May', 1, 15 * MIB));
 }
 
-const LARGE: Scenario = {
-  ...QUIET,
-  name: 'large',
+/** The fields of a scenario that differ from those of a quiet one. */
+type Differing = Partial<Scenario> & Pick<Scenario, 'name'>;
+
+const MIXED = { name: 'mixed', change: changeMuch };
+const MANY = { settings: { CONCURRENCY: '4' }, fill: fillMany };
+const LARGE = {
   fill: fillLarge,
   // Their differences are the same for any archive.
   modes: ['auto'],
   room: { blocks: 40_000, blockStep: 199, inodes: 45 },
+} as const;
+/** The other instance finishes or undoes the work of the attacked one. */
+const SHARED = {
+  name: 'shared',
+  modes: ALL_MODES,
+  fill: fillMany,
+  change: (service: FakeService) => {
+    changeShare(service);
+    service.renameRepository(namedInShare(service, 'Team-6'), 'Moved-6');
+  },
+  moved: { from: 'Team-6/main', to: 'Moved-6/main' },
+  shards: { attacked: SHARES.first, other: SHARES.second },
 };
-const LARGE_FIRST: Scenario = { ...LARGE, name: 'large-first', startsEmpty: true };
-const LARGE_CHANGED: Scenario = { ...LARGE, name: 'large-changed', change: changeLarge };
 
-function interrupted(scenario: Scenario): Scenario {
+function interrupted(scenario: Differing): Differing {
   return { ...scenario, name: `${scenario.name}-recovery`, isInterrupted: true };
 }
 
-/** An instance is attacked while it completes a publish of the other one. */
-const SHARED_RECOVERY: Scenario = {
-  ...interrupted(SHARED),
-  change: changeShare,
-  moved: null,
-  shards: { attacked: SHARES.second, other: SHARES.first },
-};
+/** Scenarios of which the recovery after a kill is attacked, too. */
+const RECOVERED: readonly Differing[] = [
+  { name: 'first', startsEmpty: true },
+  MIXED,
+  { name: 'one-file', change: changeOne, modes: ALL_MODES },
+  {
+    name: 'retire',
+    fill: fillWithCompany,
+    change: (service) => service.removeRepository(service.named('Sales')),
+    retired: 'Sales/main',
+  },
+  {
+    name: 'move',
+    change: (service) => {
+      const accounting = service.named('Accounting');
+      service.renameRepository(accounting, 'example.org/Finance');
+      service.write(accounting, 'main', 'Budget.xlsx', 'budget 2');
+      service.write(accounting, 'main', 'Forecast.xlsx', 'forecast 2');
+    },
+    moved: { from: 'Accounting/main', to: 'example.org/Finance/main' },
+  },
+  {
+    ...MIXED,
+    name: 'keep',
+    settings: { HISTORY_REPLACED: '9', GUARD_FILES: 'off' },
+    kept: 'Accounting/main',
+  },
+  { ...MANY, name: 'many-changed', change: changeMany, modes: ALL_MODES },
+];
 
 /** All scenarios. */
-export const SCENARIOS: readonly Scenario[] = [
-  FIRST,
-  MIXED,
-  ONE_FILE,
-  RETIRE,
-  MOVE,
-  KEEP,
-  REPAIR,
-  MANY_FIRST,
-  MANY_CHANGED,
+const SCENARIOS: readonly Differing[] = [
+  ...RECOVERED,
+  { name: 'repair', tamper: damage },
+  { ...MANY, name: 'many-first', startsEmpty: true },
   SHARED,
-  LARGE_FIRST,
-  LARGE_CHANGED,
-  interrupted(FIRST),
-  interrupted(MIXED),
-  interrupted(ONE_FILE),
-  interrupted(RETIRE),
-  interrupted(MOVE),
-  interrupted(KEEP),
-  interrupted(MANY_CHANGED),
-  SHARED_RECOVERY,
+  { ...LARGE, name: 'large-first', startsEmpty: true },
+  { ...LARGE, name: 'large-changed', change: changeLarge },
+  ...RECOVERED.map(interrupted),
+  // An instance is attacked while it completes a publish of the other one.
+  {
+    ...interrupted(SHARED),
+    change: changeShare,
+    moved: null,
+    shards: { attacked: SHARES.second, other: SHARES.first },
+  },
 ];
 
 /** A scenario in a mode. */
@@ -283,6 +258,7 @@ export interface Cell {
 }
 
 /** All scenarios in their modes. */
-export const CELLS: readonly Cell[] = SCENARIOS.flatMap((scenario) =>
-  scenario.modes.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` })),
-);
+export const CELLS: readonly Cell[] = SCENARIOS.flatMap((each) => {
+  const scenario = { ...QUIET, ...each };
+  return scenario.modes.map((mode) => ({ scenario, mode, id: `${scenario.name}/${mode}` }));
+});

@@ -16,22 +16,14 @@ export interface Sweep {
   readonly isPossible: () => boolean;
 }
 
-const POWER_SCENARIOS = new Set([
-  'first',
-  'mixed',
-  'one-file',
-  'retire',
-  'move',
-  'many-first',
-  'many-changed',
-  'shared',
-]);
-
 const FROM_REST = CELLS.filter(({ scenario }) => !scenario.isInterrupted);
+
+/** Scenarios without power cuts. */
+const NOT_CUT = new Set(['keep', 'repair', 'large-first', 'large-changed']);
 
 const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep => ({
   name: `power-${kind}`,
-  cells: CELLS.filter(({ scenario }) => POWER_SCENARIOS.has(scenario.name)),
+  cells: FROM_REST.filter(({ scenario }) => !NOT_CUT.has(scenario.name)),
   open: cuttingPower(kind),
   isPossible: () => canStrike && canCutPower(kind),
 }));
@@ -40,12 +32,7 @@ const powerCuts = (Object.keys(JOURNALED) as JournaledKind[]).map((kind): Sweep 
 export const SWEEPS: readonly Sweep[] = [
   { name: 'kills', cells: CELLS, open: striking(killsOf), isPossible: () => canStrike },
   { name: 'errors', cells: CELLS, open: striking(errorsOf), isPossible: () => canStrike },
-  {
-    name: 'full',
-    cells: FROM_REST,
-    open: filling,
-    isPossible: () => canStrike && canMount,
-  },
+  { name: 'full', cells: FROM_REST, open: filling, isPossible: () => canStrike && canMount },
   ...powerCuts,
 ];
 
@@ -58,21 +45,17 @@ export function namesOn(attacker: Attacker, prepared: Prepared): readonly string
 }
 
 /** The beginning of the names of a sweep's points on a scenario. */
-export function beginOf(sweep: Pick<Sweep, 'name'>, cell: Pick<Cell, 'id'>): string {
-  return `${sweep.name}/${cell.id}/`;
+export function beginOf({ name }: Sweep, { id }: Cell): string {
+  return `${name}/${id}/`;
 }
 
 /** A point of a sweep. @param name without its beginning */
-export function pointOf(
-  sweep: Pick<Sweep, 'name'>,
-  attacker: Attacker,
-  prepared: Prepared,
-  name: string,
-): AttackPoint {
+export function pointOf(sweep: Sweep, attacker: Attacker, prepared: Prepared, name: string): AttackPoint {
   const { cell, flaws } = prepared;
-  const attack: AttackPoint['attack'] =
-    name === NO_ATTACK
-      ? () => Promise.resolve({ isReached: true, violations: flaws })
-      : (lane) => attacker.attack(prepared, name, lane);
-  return { id: `${beginOf(sweep, cell)}${name}`, stratum: `${cell.id} ${name.split('/')[0]}`, attack };
+  return {
+    id: `${beginOf(sweep, cell)}${name}`,
+    stratum: `${cell.id} ${name.split('/')[0]}`,
+    attack: async (lane) =>
+      name === NO_ATTACK ? { isReached: true, violations: flaws } : attacker.attack(prepared, name, lane),
+  };
 }
