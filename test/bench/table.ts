@@ -3,21 +3,14 @@ import { type Measured, medianOf, type Sample } from './measure.ts';
 /** The result of a scenario. */
 export interface Table {
   readonly title: string;
+  /** The first one is the base of all ratios. */
   readonly rows: readonly Measured[];
-  /** The base of all ratios; `workbook-mirror` if left out. */
-  readonly base?: string;
   /** The notes for its readers. */
   readonly notes?: readonly string[];
 }
 
 /** The name of our program in every table. */
 export const OURS = 'workbook-mirror';
-
-/** A column: its heading, and its text for a contender. */
-interface Column {
-  readonly heading: string;
-  readonly cell: (row: Measured) => string;
-}
 
 /** A duration for people. */
 export function durationText(ms: number): string {
@@ -57,37 +50,32 @@ function textOf(name: string, value: number): string {
   return name.endsWith(' time') ? durationText(value) : String(Math.round(value));
 }
 
-function columnsOf({ rows, base = OURS }: Table): Column[] {
-  const ours = rows.find(({ contender }) => contender === base);
+/** The columns, each with its heading, and its text for a contender. */
+function columnsOf({ rows }: Table) {
+  const [base] = rows;
+  const isOurs = base?.contender === OURS;
   const more = new Set(
     rows.flatMap(({ samples }) => samples.flatMap((sample) => Object.keys(sample.more ?? {}))),
   );
-  const columns: Column[] = [
-    { heading: 'contender', cell: ({ contender }) => contender },
-    { heading: 'median', cell: (row) => row.missing ?? durationText(wallMsOf(row)) },
-    { heading: 'range', cell: (row) => (row.samples.length === 0 ? '' : rangeText(row)) },
+  const columns = [
+    { heading: 'contender', cell: ({ contender }: Measured) => contender },
+    { heading: 'median', cell: (row: Measured) => row.missing ?? durationText(wallMsOf(row)) },
+    { heading: 'range', cell: rangeText },
     {
-      heading: base === OURS ? 'ours : this' : 'this : base',
-      cell: (row) => {
-        if (ours === undefined) return '';
-        const ratio = wallMsOf(ours) / wallMsOf(row);
-        if (Number.isNaN(ratio)) return '';
-        return (base === OURS ? ratio : 1 / ratio).toFixed(2);
+      heading: isOurs ? 'ours : this' : 'this : base',
+      cell: (row: Measured) => {
+        const ratio = base === undefined ? NaN : wallMsOf(base) / wallMsOf(row);
+        return Number.isNaN(ratio) ? '' : (isOurs ? ratio : 1 / ratio).toFixed(2);
       },
     },
-    { heading: 'CPU', cell: (row) => medianText(row, ({ cpuMs }) => cpuMs, durationText) },
-    { heading: 'memory', cell: (row) => medianText(row, ({ peakBytes }) => peakBytes, sizeText) },
+    { heading: 'CPU', cell: (row: Measured) => medianText(row, ({ cpuMs }) => cpuMs, durationText) },
+    { heading: 'memory', cell: (row: Measured) => medianText(row, ({ peakBytes }) => peakBytes, sizeText) },
   ];
-  for (const name of more)
-    columns.push({
-      heading: name.replace(/ (?:bytes|time)$/, ''),
-      cell: (row) =>
-        medianText(
-          row,
-          (sample) => sample.more?.[name] ?? null,
-          (value) => textOf(name, value),
-        ),
-    });
+  for (const name of more) {
+    const figure = (sample: Sample): number | null => sample.more?.[name] ?? null;
+    const cell = (row: Measured): string => medianText(row, figure, (value) => textOf(name, value));
+    columns.push({ heading: name.replace(/ (?:bytes|time)$/, ''), cell });
+  }
   return columns.filter(({ cell }, index) => index === 0 || rows.some((row) => cell(row) !== ''));
 }
 

@@ -43,7 +43,6 @@ export async function* change(bench: Bench): AsyncGenerator<Table> {
   yield {
     title: `Change of one workbook of ${sizeText(file.sizeBytes)} among ${dropped.files.length} (${dropped.data.name})`,
     rows,
-    base: rows[0]?.contender ?? '',
     notes: [
       'Ours: a running daemon, from SIGHUP to the log line target.pulled, both lists included; its peak memory.',
     ],
@@ -94,7 +93,6 @@ async function* changesOf(bench: Bench, data: DataSet, counts: readonly number[]
     yield {
       title: `Publish ${count} changed of ${files.length} files`,
       rows,
-      base: rows[0]?.contender ?? '',
       notes: [
         'Contenders with a "local tree" get it unpacked on the same disk: they neither download nor unpack. All are flushed.',
         'They do not remove the previous tree.',

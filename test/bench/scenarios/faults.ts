@@ -68,7 +68,7 @@ async function breaking(bench: Bench): Promise<Table> {
   ]);
   await service.set({ trouble: null });
   const title = `The connection breaks after every fifth of an archive of ${sizeText(size)}`;
-  return { title, rows, base: rows[0]?.contender ?? '' };
+  return { title, rows };
 }
 
 /** One target is slow: the time until all others are readable. */
@@ -105,11 +105,7 @@ async function slow(bench: Bench): Promise<Table> {
     { name: 'script, 4 at a time', needs: ['curl', 'jq', 'bsdtar'], run: () => until('', script) },
   ]);
   await service.set({ trouble: null });
-  return {
-    title: `One of 8 targets of ${sizeText(sizeBytes)} is slow: until the others are readable`,
-    rows,
-    base: 'workbook-mirror',
-  };
+  return { title: `One of 8 targets of ${sizeText(sizeBytes)} is slow: until the others are readable`, rows };
 }
 
 const FAULT_SHARE = 0.08;
