@@ -3,9 +3,8 @@ import { reportShare } from '../../src/daemon/status/share-report.ts';
 import { createHash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
-import { z } from 'zod';
 import { driftNotesIn } from '../../src/app/drift-notes.ts';
 import { type Mirror, openMirror } from '../../src/app/open-mirror.ts';
 import type { SettingsFor } from '../../src/config/schema.ts';
@@ -17,7 +16,7 @@ import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { directorySettings, mirrorSettings } from './settings.ts';
-import { API_KEY, API_TOKEN, type FakeKnobs, type FakeRepository, FakeService } from './fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
 
 /**
  * Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away.
@@ -25,25 +24,17 @@ import { API_KEY, API_TOKEN, type FakeKnobs, type FakeRepository, FakeService } 
  */
 export type HarnessSettings = Readonly<Record<string, string>>;
 
-const manifestSchema = z.looseObject({
-  repository: z.looseObject({ id: z.string(), full_name: z.string() }),
-  branch: z.string(),
-  settled: z.boolean(),
-  fingerprint: z.string().nullable(),
-  skipped: z.array(z.looseObject({ path: z.string() })),
-  files: z.array(
-    z.looseObject({
-      path: z.string(),
-      size: z.number(),
-      sha256: z.string(),
-      mtime: z.string(),
-      workbook: z.looseObject({ id: z.string(), version: z.string() }).optional(),
-    }),
-  ),
-});
-
 /** A manifest as it is on disk, as far as tests look at it. */
-export type ManifestOnDisk = z.infer<typeof manifestSchema>;
+interface ManifestOnDisk {
+  readonly repository: { readonly id: string; readonly full_name: string };
+  readonly skipped: readonly { readonly path: string }[];
+  readonly files: readonly {
+    readonly path: string;
+    readonly sha256: string;
+    readonly mtime: string;
+    readonly workbook?: { readonly id: string; readonly version: string };
+  }[];
+}
 
 /** Triggers with which a person has everything tried at once. */
 const ASKED: ReadonlySet<Trigger> = new Set(['command', 'signal']);
@@ -60,15 +51,6 @@ export interface PassOptions {
   readonly queue?: PullQueue;
   /** In place of parts of the mirror's own context. */
   readonly parts?: Partial<Pick<Mirror['context'], 'store' | 'state' | 'emit'>>;
-}
-
-/** How a target fared in a pass. */
-export interface TargetResult {
-  readonly action: string;
-  readonly reason: string;
-  readonly outcome: string;
-  readonly code?: string;
-  readonly errorAction?: string;
 }
 
 const OFTEN_ENOUGH: HarnessSettings = {
@@ -99,19 +81,14 @@ async function namesBelow(root: string): Promise<{ readonly files: string[]; rea
 export class MirrorHarness {
   readonly directory: string;
   readonly events: MirrorEvent[] = [];
-  private readonly service: Pick<FakeService, 'baseUrl' | 'expectedTrees'>;
-  private settings: HarnessSettings;
-  private mirror: Mirror | null = null;
-  private loaded: SettingsFor<'service' | 'directory'> | null = null;
+  readonly #service: FakeService;
+  #settings: HarnessSettings;
+  #mirror: Mirror | null = null;
 
-  private constructor(
-    directory: string,
-    service: Pick<FakeService, 'baseUrl' | 'expectedTrees'>,
-    settings: HarnessSettings,
-  ) {
+  private constructor(directory: string, service: FakeService, settings: HarnessSettings) {
     this.directory = directory;
-    this.service = service;
-    this.settings = settings;
+    this.#service = service;
+    this.#settings = settings;
   }
 
   /** @param shared the directory of another mirror, to be shared with it; left out for a directory of its own */
@@ -122,46 +99,44 @@ export class MirrorHarness {
   ): Promise<MirrorHarness> {
     const directory = shared ?? (await mkdtemp(join(tmpdir(), 'workbook-mirror-test-')));
     const harness = new MirrorHarness(directory, service, settings);
-    await harness.start();
+    await harness.#start();
     return harness;
   }
 
   /** Closes the mirror and opens it again on the same directory, with further settings if given. */
   async restart(settings: HarnessSettings = {}): Promise<void> {
-    await this.mirror?.close();
-    this.settings = { ...this.settings, ...settings };
-    await this.start();
+    this.#settings = { ...this.#settings, ...settings };
+    await this.whileClosed(() => Promise.resolve());
   }
 
   /** Does something while the mirror is closed, and opens it again. */
   async whileClosed<T>(work: () => Promise<T>): Promise<T> {
-    await this.mirror?.close();
-    this.mirror = null;
+    await this.stop();
     const result = await work();
-    await this.start();
+    await this.#start();
     return result;
   }
 
   /** Closes the mirror, and leaves its directory. */
   async stop(): Promise<void> {
-    await this.mirror?.close();
-    this.mirror = null;
+    await this.#mirror?.close();
+    this.#mirror = null;
   }
 
   async close(): Promise<void> {
-    await this.mirror?.close();
+    await this.stop();
     await rm(this.directory, { recursive: true, force: true });
   }
 
   /** The opened mirror's context, for a test that calls a part of it by itself. */
   get context(): Mirror['context'] {
-    return this.opened.context;
+    return this.#opened.context;
   }
 
   /** The rules that the opened mirror's passes follow. */
   get policy(): Mirror['policy'] {
-    const { policy } = this.opened;
-    const { RETIRE_AFTER_PASSES: passes } = this.settings;
+    const { policy } = this.#opened;
+    const { RETIRE_AFTER_PASSES: passes } = this.#settings;
     return passes === undefined ? policy : { ...policy, retireAfterPasses: Number(passes) };
   }
 
@@ -173,7 +148,7 @@ export class MirrorHarness {
   /** Runs a pass. @throws what ends the pass as a whole */
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { policy } = this;
-    const { context, rememberInstallation } = this.opened;
+    const { context, rememberInstallation } = this.#opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(250_000) } = options;
     const { queue = context.queue, parts = {}, retries = ASKED.has(trigger) ? 'all' : undefined } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
@@ -184,8 +159,8 @@ export class MirrorHarness {
 
   /** Has the instance tell the others how its share stands, as after a pass. */
   async reportShare(): Promise<void> {
-    const { loaded, opened } = this;
-    if (loaded !== null) await reportShare(new MirrorStatusReader(() => loaded, opened).read, opened, null);
+    const reader = new MirrorStatusReader(() => this.#loaded, this.#opened);
+    await reportShare(reader.read, this.#opened, null);
   }
 
   /** Runs a pass, after which the mirror must equal the service. */
@@ -196,18 +171,19 @@ export class MirrorHarness {
   }
 
   /** Runs a pass and gives what became of each target. */
-  async results(options: PassOptions = {}): Promise<Record<string, TargetResult>> {
+  async results(options: PassOptions = {}) {
     return resultsOf(await this.pass(options));
   }
 
   /** Runs a pass that is to fail as a whole and gives its error. */
   async failure(options: PassOptions = {}): Promise<MirrorError> {
-    const error: unknown = await this.pass(options).then(
-      () => new Error('the pass did not fail'),
-      (reason: unknown) => reason,
-    );
-    if (error instanceof MirrorError) return error;
-    throw error;
+    try {
+      await this.pass(options);
+    } catch (error) {
+      if (error instanceof MirrorError) return error;
+      throw error;
+    }
+    throw new Error('the pass did not fail');
   }
 
   /** The events of a name so far. */
@@ -236,7 +212,7 @@ export class MirrorHarness {
 
   async manifest(target: string): Promise<ManifestOnDisk> {
     const text = await readFile(join(this.directory, 'manifests', `${target}.json`), 'utf8');
-    return manifestSchema.parse(JSON.parse(text));
+    return JSON.parse(text) as ManifestOnDisk;
   }
 
   /** Inode and times of everything below `mirror/`, and of itself. */
@@ -251,7 +227,7 @@ export class MirrorHarness {
   }
 
   /** Expects the mirror to hold these trees and nothing else, and its manifests to say so. */
-  async expectExact(trees = this.service.expectedTrees()): Promise<void> {
+  async expectExact(trees = this.#service.expectedTrees()): Promise<void> {
     const expected: Record<string, string> = {};
     for (const [target, files] of Object.entries(trees)) {
       for (const [path, bytes] of files) expected[`${target}/${path}`] = digest(bytes);
@@ -266,49 +242,38 @@ export class MirrorHarness {
         Object.fromEntries([...files].map(([path, bytes]) => [path, sha256Of(bytes)])),
       );
     }
-    expect(await this.folders('mirror')).toStrictEqual(foldersOf(trees));
+    const { folders } = await namesBelow(join(this.directory, 'mirror'));
+    expect(folders.sort()).toStrictEqual(foldersOf(trees));
     expect(await readdir(join(this.directory, '.workbook-mirror', 'staging'))).toStrictEqual([]);
   }
 
   /** Everything that the mirror has said so far and keeps on disk beside the trees, as one text. */
   async everythingSaid(): Promise<string> {
-    const manifests = [...(await this.files('manifests')).values()].map(String).join('\n');
-    return [JSON.stringify(this.events), manifests, JSON.stringify(await this.context.state.records())].join(
-      '\n',
-    );
+    const manifests = [...(await this.files('manifests')).values()].map(String);
+    return [JSON.stringify([this.events, await this.context.state.records()]), ...manifests].join('\n');
   }
 
-  private async folders(folder: string): Promise<string[]> {
-    return (await namesBelow(join(this.directory, folder))).folders.sort();
+  get #opened(): Mirror {
+    if (this.#mirror === null) throw new Error('the mirror is not open');
+    return this.#mirror;
   }
 
-  private get opened(): Mirror {
-    if (this.mirror === null) throw new Error('the mirror is not open');
-    return this.mirror;
-  }
-
-  private async start(): Promise<void> {
-    const values = {
-      ...OFTEN_ENOUGH,
-      SERVICE_BASE_URL: this.service.baseUrl,
-      DIRECTORY: this.directory,
-      ...this.settings,
-    };
-    const given = Object.entries(values).filter(
+  get #loaded(): SettingsFor<'service' | 'directory'> {
+    const own = { SERVICE_BASE_URL: this.#service.baseUrl, DIRECTORY: this.directory };
+    const given = Object.entries({ ...OFTEN_ENOUGH, ...own, ...this.#settings }).filter(
       ([name, value]) => value !== '' && name !== 'RETIRE_AFTER_PASSES',
     );
-    this.loaded = mirrorSettings(Object.fromEntries(given));
-    this.mirror = await openMirror(this.loaded, (event) => this.events.push(event), {
-      reportFirstAccept: true,
-    });
+    return mirrorSettings(Object.fromEntries(given));
+  }
+
+  async #start(): Promise<void> {
+    const take = (event: MirrorEvent): number => this.events.push(event);
+    this.#mirror = await openMirror(this.#loaded, take, { reportFirstAccept: true });
   }
 }
 
 /** A service with a mirror on it, both closed when the test is over. */
-export async function startPair(
-  knobs: Partial<FakeKnobs> = {},
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness }> {
+export async function startPair(knobs: Partial<FakeKnobs> = {}, settings: HarnessSettings = {}) {
   const service = await FakeService.start(knobs);
   onTestFinished(() => service.close());
   const mirror = await MirrorHarness.open(service, settings);
@@ -322,7 +287,7 @@ export async function startMirrored(
   files: Readonly<Record<string, string>>,
   settings: HarnessSettings = {},
   knobs: Partial<FakeKnobs> = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; repository: FakeRepository }> {
+) {
   const { service, mirror } = await startPair(knobs, settings);
   const repository = service.addRepository(name, files);
   await mirror.pass();
@@ -336,7 +301,7 @@ export async function driftNotesOf({ context }: MirrorHarness): Promise<Map<stri
 }
 
 /** The result of each target, by path. */
-export function resultsOf(report: PassReport): Record<string, TargetResult> {
+export function resultsOf(report: PassReport) {
   return Object.fromEntries(
     report.results.map(({ action, outcome }) => [
       action.path,
@@ -357,13 +322,9 @@ export function treeOf(files: Readonly<Record<string, string>>): ReadonlyMap<str
 
 function foldersOf(trees: Readonly<Record<string, ReadonlyMap<string, Buffer>>>): string[] {
   const folders = new Set<string>();
-  for (const [target, files] of Object.entries(trees)) {
-    for (const path of [`${target}/`, ...[...files.keys()].map((name) => `${target}/${name}`)]) {
-      for (let slash = path.indexOf('/'); slash > 0; slash = path.indexOf('/', slash + 1)) {
-        folders.add(path.slice(0, slash));
-      }
-    }
-  }
+  for (const [target, files] of Object.entries(trees))
+    for (const path of ['any', ...files.keys()])
+      for (let at = dirname(`${target}/${path}`); at !== '.'; at = dirname(at)) folders.add(at);
   return [...folders].sort();
 }
 
