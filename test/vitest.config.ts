@@ -13,6 +13,7 @@ const SETUP = [
   'support/poison-pieces.ts',
   'support/quick-retries.ts',
   'support/quick-disk.ts',
+  'support/undo.ts',
 ]
   .map((file) => join(import.meta.dirname, file))
   .concat(MUTATION);

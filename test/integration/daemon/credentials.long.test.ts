@@ -2,7 +2,7 @@ import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { openMirror } from '../../../src/app/open-mirror.ts';
 import type { MirrorEvent } from '../../../src/app/events.ts';
@@ -55,7 +55,6 @@ function credentialEvents(mirror: MirrorHarness): string[] {
 
 /** Moves the clock. */
 function later(durationMs: number): void {
-  onTestFinished(() => void vi.useRealTimers());
   vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + durationMs });
 }
 

@@ -52,7 +52,6 @@ function answerTo(report: ProbeReport, id: string): string {
 describe('a request of a probe', () => {
   it('ends if the response never ends, is counted from 1, and waited only as long as the clock says', async () => {
     vi.spyOn(performance, 'now').mockReturnValue(5000);
-    onTestFinished(() => void vi.restoreAllMocks());
     const server = createServer((_, response) => {
       response.writeHead(200, { 'content-type': 'application/json' });
       const drip = setInterval(() => response.write(' '), 20);

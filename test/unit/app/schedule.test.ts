@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { longestPeriodMs, nextRunsMs } from '../../../src/app/schedule.ts';
 import { HOUR_MS, MINUTE_MS } from '../../support/builders.ts';
@@ -10,10 +10,6 @@ function itIs(iso: string): void {
 beforeEach(() => {
   vi.useFakeTimers();
   itIs('2025-06-02T10:01:00Z');
-});
-
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 describe('the longest time between two runs', () => {

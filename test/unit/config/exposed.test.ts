@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, statfsSync, statSync, symlinkSync, writeFileSync 
 import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { describeFindings } from '../../../src/cli/settings/findings.ts';
 import { settingsFindings } from '../../../src/cli/settings/config.ts';
@@ -24,7 +24,6 @@ const NONE_COUNTS = isTmpfs(ON_DISK) || isPrivate(await realpath(ON_DISK));
 /** A key in a file and a folder with given modes. */
 async function keyIn(mode: number, folderMode: number) {
   vi.stubEnv('TMPDIR', ON_DISK);
-  onTestFinished(() => void vi.unstubAllEnvs());
   const root = await temporaryFolder();
   chmodSync(root, 0o755);
   const folder = join(root, 'secrets');
@@ -68,7 +67,6 @@ describe('the file of a secret', () => {
 
   it('is left to the platform if it lies in memory', async ({ skip }) => {
     vi.stubEnv('TMPDIR', '/dev/shm');
-    onTestFinished(() => void vi.unstubAllEnvs());
     const folder = await temporaryFolder().catch(() => null);
     if (folder === null || !isTmpfs(folder)) return skip('/dev/shm is no tmpfs');
     chmodSync(folder, 0o755);

@@ -1,6 +1,6 @@
 import { setImmediate as settle } from 'node:timers/promises';
 
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createLoop } from '../../../src/daemon/loop.ts';
 import type { Trigger } from '../../../src/mirror/pass/events.ts';
@@ -80,7 +80,6 @@ describe('the loop', () => {
 describe('requests for a pass', () => {
   // Promises settle through `setImmediate`, which stays real.
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] }));
-  afterEach(() => void vi.useRealTimers());
 
   /** A loop whose first pass took a time, in milliseconds. */
   async function afterPass(durationMs: number): Promise<ReturnType<typeof bench>> {

@@ -1,16 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createMemoryRelease } from '../../../src/daemon/memory.ts';
 
 const MB = 1024 * 1024;
 
 describe('createMemoryRelease', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  beforeEach(() => void vi.useFakeTimers());
 
   /** Makes garbage that survives the collection of young objects. @returns the heap while it was in use, in bytes */
   function litter(): number {
@@ -50,6 +45,5 @@ describe('createMemoryRelease', () => {
     memory.close();
     vi.advanceTimersByTime(20_000);
     expect(used).not.toHaveBeenCalled();
-    used.mockRestore();
   });
 });

@@ -1,6 +1,6 @@
 import { rm } from 'node:fs/promises';
 
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
 
@@ -32,7 +32,6 @@ it('a target may be named as people write it', async () => {
 it('a name means the same target in every folder of the shell, and a path on disk the target there', async () => {
   const { run, tree } = await mirrored();
   const folder = vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
-  onTestFinished(() => folder.mockRestore());
   const name = 'Accounting/feature/q3';
   for (const command of ['why', 'log', 'plan', 'status', 'verify', 'poll', 'sync'])
     expect(await run(command, name), command).toMatchObject({ exitCode: 0 });

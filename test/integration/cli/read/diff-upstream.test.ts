@@ -1,7 +1,7 @@
 import { mkdir, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
 import { diff } from '../../../../src/cli/read/diff.ts';
@@ -19,8 +19,6 @@ import { mirrorSettings } from '../../../support/settings.ts';
 import { stampsOf } from '../../../support/stamps.ts';
 import { runTaskHere } from '../../../support/tasks.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-
-afterEach(() => vi.unstubAllEnvs());
 
 const FILES = { 'a.xlsx': 'one', 'b.xlsx': 'two', 'old/c.xlsx': 'three' };
 

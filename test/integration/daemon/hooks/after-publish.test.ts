@@ -225,7 +225,6 @@ describe('the command after publishing', () => {
     stand.parts.script = '';
     // The time for another try is over: without a command, it must not be awaited again and again.
     const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 3_600_000);
-    onTestFinished(() => clock.mockRestore());
     expect(await stand.look()).toBe(0);
     const asked = stand.parts.asked;
     await new Promise((resolve) => setTimeout(resolve, 300));

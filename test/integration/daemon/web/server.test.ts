@@ -321,7 +321,6 @@ it('the report that fails is logged once an hour, and sent to the client without
   // The message names the log, which keeps no line for ever.
   const hourLaterMs = performance.now() + 3_600_000;
   const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
-  onTestFinished(() => clock.mockRestore());
   await ask(served, '/readyz');
   await ask(served, '/metrics');
   expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);
@@ -361,7 +360,6 @@ describe('the event stream', () => {
 it('a client that misbehaves by not reading is cut off, with any amount unread', async () => {
   const targets = Array.from({ length: 20_000 }, (_, number) => targetStatus({ target: `target-${number}` }));
   const served = await serve({ report: () => Promise.resolve(daemonReport({ targets })) });
-  onTestFinished(() => void vi.useRealTimers());
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const socket = connect(served.port, '127.0.0.1');
   socket.on('error', () => {});

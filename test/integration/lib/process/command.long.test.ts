@@ -3,7 +3,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { type CommandRequest, findProgram, runCommand } from '../../../../src/lib/process/command.ts';
 import { startProgram } from '../../../../src/lib/process/run.ts';
@@ -37,7 +37,6 @@ async function isGone(pid: number): Promise<boolean> {
 describe('a program that has ended', () => {
   it('gets no signal after any failure of its input: its id may belong to another by now', async () => {
     const kill = vi.spyOn(process, 'kill');
-    onTestFinished(() => kill.mockRestore());
     const { promise: broken, reject } = Promise.withResolvers<never>();
     async function* input(): AsyncIterable<Uint8Array> {
       yield await broken;

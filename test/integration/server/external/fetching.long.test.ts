@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
@@ -125,7 +125,6 @@ describe('an address', () => {
     const [status, text] = await answerTo(started, `https://localhost:${port}/plan.git`);
     expect([status, text]).toEqual([422, expect.stringMatching(/SSL|certificate/)]);
     vi.stubEnv('GIT_SSL_CAINFO', join(root, 'cert.pem'));
-    onTestFinished(() => void vi.unstubAllEnvs());
     expect((await answerTo(started, `https://localhost:${port}/plan.git`))[0]).toBe(201);
     await expect.poll(kinds).toEqual(['cloned']);
     return undefined;
@@ -147,7 +146,6 @@ describe('an address', () => {
     });
     vi.stubEnv('http_proxy', `http://user:secret@${await listen(proxy)}`);
     vi.stubEnv('no_proxy', 'excepted.invalid');
-    onTestFinished(() => void vi.unstubAllEnvs());
     const started = await start();
     expect((await answerTo(started, 'http://excepted.invalid/plan.git'))[0]).toBe(422);
     expect(asked).toEqual([]);

@@ -1,7 +1,7 @@
 import { mkdtemp, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { git, KEY, startUploadService, type UploadService } from '../../../support/upload-service.ts';
 import { unzip } from '../../../support/zip-reader.ts';
@@ -53,7 +53,6 @@ describe('a large file', () => {
       const limited = `#!/bin/sh\nPATH='${path}'\nulimit -S -v ${MEMORY_KIB}\nexec git "$@"\n`;
       await writeFile(join(folder, 'git'), limited, { mode: 0o755 });
       vi.stubEnv('PATH', `${folder}:${path}`);
-      onTestFinished(() => void vi.unstubAllEnvs());
       const file = await contents('/large.xlsx');
       expect([file.status, (await file.arrayBuffer()).byteLength]).toEqual([200, SIZE_BYTES]);
       const archive = await contents('');

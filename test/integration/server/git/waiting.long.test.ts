@@ -23,9 +23,6 @@ async function holdHistories(): Promise<{ readonly release: () => Promise<void> 
   await writeFile(join(folder, 'git'), `#!/bin/sh\n${wait}\nexec '${real}' "$@"\n`);
   await chmod(join(folder, 'git'), 0o755);
   vi.stubEnv('PATH', `${folder}:${process.env['PATH']}`);
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-  });
   return { release: () => writeFile(gate, '') };
 }
 

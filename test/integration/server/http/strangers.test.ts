@@ -66,7 +66,6 @@ describe('a client without a key', () => {
 
   it('loses its connection if it goes on with a refused body', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout'] });
-    onTestFinished(() => void vi.useRealTimers());
     const { port } = await serve();
     const socket = connect(port, '127.0.0.1').on('error', () => {});
     onTestFinished(() => void socket.destroy());

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { createProgress } from '../../../../src/cli/change/progress.ts';
 import { PullMonitor } from '../../../../src/mirror/pass/events.ts';
@@ -44,13 +44,7 @@ const FINISHED: MirrorEvent = { name: 'pass.finished', ...passFinished({ targets
 const ABANDONED: MirrorEvent = { name: 'pass.abandoned', trigger: 'command', durationMs: 1 };
 const FAILED_PASS: MirrorEvent = { name: 'pass.failed', trigger: 'command', durationMs: 1, ...FULL };
 
-beforeEach(() => {
-  vi.useFakeTimers({ now: NOW_MS });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers({ now: NOW_MS }));
 
 describe('progress on a terminal', () => {
   it('shows in the bottom line how far the pass is', () => {

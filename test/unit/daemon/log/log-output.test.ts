@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
 import { createLogOutput } from '../../../../src/daemon/log/log-output.ts';
 import { standardOutput } from '../../../../src/lib/process/streams.ts';
@@ -11,9 +11,6 @@ function startLog() {
   const events: MirrorEvent[] = [];
   const knobs = { error: null as Error | null, waitingBytes: 0 };
   vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-  onTestFinished(() => {
-    vi.restoreAllMocks();
-  });
   const { write } = createLogOutput((event) => events.push(event), {
     ...standardOutput,
     waitingBytes: () => knobs.waitingBytes,

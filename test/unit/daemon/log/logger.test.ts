@@ -1,6 +1,6 @@
 import { fstatSync, openSync } from 'node:fs';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { say } from '../../../../src/lib/text/terminal-text.ts';
@@ -28,7 +28,6 @@ function logged(options: Partial<LoggerOptions> = {}, journal = false): { log: E
 describe('the log', () => {
   it('is one JSON object a line, or a line for people, with its time in UTC', () => {
     vi.useFakeTimers({ now: new Date('2026-03-29T01:30:00.250Z') });
-    onTestFinished(() => void vi.useRealTimers());
     const [json, people] = [logged(), logged({ format: 'pretty' })];
     for (const { log } of [json, people]) log.sink(STOPPING);
     const facts = { level: 'info', time: '2026-03-29T01:30:00.250Z', pid: process.pid };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { createProgressMonitor } from '../../../../src/daemon/supervision/progress-monitor.ts';
 import { livenessOf } from '../../../../src/daemon/status/readiness.ts';
@@ -8,7 +8,6 @@ import { startWatchdog } from '../../../../src/daemon/supervision/supervise.ts';
 it('a progress counts silence only while there is work', () => {
   let nowMs = 500;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-  onTestFinished(() => void vi.restoreAllMocks());
   const progress = createProgressMonitor(() => false);
   expect(progress.idleMs()).toBe(0);
   const end = progress.begin();
@@ -24,12 +23,7 @@ it('a progress counts silence only while there is work', () => {
 const MINUTES_15 = 15 * 60_000;
 
 describe('a watchdog', () => {
-  beforeEach(() => {
-    vi.useFakeTimers();
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
+  beforeEach(() => void vi.useFakeTimers());
 
   it('is fed from the start, but not while the work is stuck', async () => {
     let silentMs = 0;

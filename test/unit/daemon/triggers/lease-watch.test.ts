@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { beforeEach, expect, it, vi } from 'vitest';
 
 import { watchLeases } from '../../../../src/daemon/triggers/lease-watch.ts';
 import { leasesInForce, type Lease } from '../../../../src/mirror/store/leases.ts';
@@ -9,13 +9,7 @@ const LAYOUT = layoutOf('/nowhere');
 
 const WAITED = { name: 'lease.waited', untilMs: 1, holder: 'x' } as const;
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-
-afterEach(() => {
-  vi.useRealTimers();
-});
+beforeEach(() => void vi.useFakeTimers());
 
 it('a delayed publish happens once, when no lease is left', async () => {
   let held: Lease[] = [{ id: 'x', holder: 'x', takenAtMs: 0, untilMs: 1 }];

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, vi } from 'vitest';
 
 import { startTicker, type Ticker } from '../../../../src/daemon/triggers/ticker.ts';
 import { HOUR_MS } from '../../../support/builders.ts';
@@ -21,10 +21,6 @@ beforeEach(() => {
   ticks = [];
   nextRuns = [];
   vi.useFakeTimers({ now: START_MS });
-});
-
-afterEach(() => {
-  vi.useRealTimers();
 });
 
 describe('a ticker', () => {

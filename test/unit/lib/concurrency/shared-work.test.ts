@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { shareWork, type SharedWork, waitAtMost } from '../../../../src/lib/concurrency/shared-work.ts';
 
@@ -11,7 +11,6 @@ function workshop(): {
   const clock = { nowMs: 5000 };
   const rounds: PromiseWithResolvers<number>[] = [];
   vi.spyOn(performance, 'now').mockImplementation(() => clock.nowMs);
-  onTestFinished(() => void vi.restoreAllMocks());
   const ask = shareWork(() => {
     const round = Promise.withResolvers<number>();
     rounds.push(round);

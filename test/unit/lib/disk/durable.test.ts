@@ -1,7 +1,7 @@
 import { mkdir, open, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { makeFolders, setTimeApart, writeNewFile } from '../../../../src/lib/disk/durable.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -10,7 +10,6 @@ it('a new file is flushed, and never replaces another one', async () => {
   const path = join(await temporaryFolder(), 'new');
   await using probe = await open('/dev/null');
   const sync = vi.spyOn(Object.getPrototypeOf(probe) as typeof probe, 'sync');
-  onTestFinished(() => sync.mockRestore());
   await writeNewFile(path, ['one ', 'text']);
   expect(sync).toHaveBeenCalledOnce();
   await expect(writeNewFile(path, 'other')).rejects.toMatchObject({ code: 'EEXIST' });

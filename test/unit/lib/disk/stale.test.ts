@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { againWhileStale } from '../../../../src/lib/disk/stale.ts';
 import { systemCode } from '../../../../src/lib/errors/disk-errors.ts';
@@ -26,7 +26,6 @@ describe('a file that another machine replaces', () => {
   it('is not read again forever, and not after other errors', async () => {
     let nowMs = 0;
     vi.spyOn(performance, 'now').mockImplementation(() => (nowMs += 1000));
-    onTestFinished(() => void vi.restoreAllMocks());
     await expect(againWhileStale(() => Promise.reject(staleError()))).rejects.toThrow('-116');
     let tries = 0;
     const read = (): Promise<string> => {

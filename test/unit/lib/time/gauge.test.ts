@@ -1,4 +1,4 @@
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { type Amount, describeAmount, Gauge, leftMs } from '../../../../src/lib/time/gauge.ts';
 
@@ -8,7 +8,6 @@ function gauge(
 ): { of: Gauge; pass: (ms: number) => void } {
   let nowMs = 1000;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
-  onTestFinished(() => void vi.restoreAllMocks());
   return {
     of: new Gauge(totalBytes, isEstimate),
     pass: (ms) => {

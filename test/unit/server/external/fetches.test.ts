@@ -1,4 +1,4 @@
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
 import { Fetches } from '../../../../src/server/external/fetches.ts';
 
@@ -15,7 +15,6 @@ const ROW = {
 /** The fetches of one repository; `begun` has a function for each that makes it fail. */
 function fetchesOf(row: typeof ROW) {
   vi.useFakeTimers();
-  onTestFinished(() => void vi.useRealTimers());
   const told: string[] = [];
   const begun: Array<(error: Error) => void> = [];
   const pull = (): Promise<boolean> => new Promise((_, reject) => begun.push(reject));

@@ -99,5 +99,4 @@ it('a path is not decoded before the key is checked', () => {
   const decode = vi.spyOn(globalThis, 'decodeURIComponent');
   for (const path of ['/api/repos', '/git']) findRoute(`${path}${'/contents'.repeat(1400)}/info/refs`);
   expect(decode).not.toHaveBeenCalled();
-  decode.mockRestore();
 });
