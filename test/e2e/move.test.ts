@@ -26,8 +26,7 @@ async function surroundings() {
     ['systemctl', 'exit 0'],
   ] as const)
     await writeFile(join(bin, name), `#!/bin/sh\n${script}\n`, { mode: 0o755 });
-  const settingsOf = (machine: string): Record<string, string> =>
-    variablesOf(service.settingsFor(join(folder, machine)));
+  const settingsOf = (machine: string) => variablesOf(service.settingsFor(join(folder, machine)));
   const type = async (commands: string): Promise<void> => {
     const moved = asRoot(commands)
       .replaceAll('new:/var/lib/workbook-mirror', join(folder, 'new'))

@@ -24,11 +24,7 @@ async function changed() {
 }
 
 /** Runs a line of a shell in which `$@` is the program with its first arguments. */
-function inShell(
-  line: string,
-  args: readonly string[],
-  settings: Readonly<Record<string, string>>,
-): Promise<{ readonly stdout: Buffer; readonly stderr: Buffer }> {
+function inShell(line: string, args: readonly string[], settings: Readonly<Record<string, string>>) {
   return execute('bash', ['-c', line, 'bash', process.execPath, MAIN, ...args], {
     encoding: 'buffer',
     env: cleanEnvironment(settings),

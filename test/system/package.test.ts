@@ -39,10 +39,7 @@ afterAll(async () => {
 });
 
 /** Runs npm with this Node, or with the first one in `path`. */
-async function npm(
-  args: readonly string[],
-  options: { readonly cwd?: string; readonly path?: string } = {},
-): Promise<{ stdout: string }> {
+async function npm(args: readonly string[], options: { readonly cwd?: string; readonly path?: string } = {}) {
   const { path = process.env['PATH'] ?? '', cwd = folder } = options;
   const cli = await npmCli();
   const node = options.path === undefined ? process.execPath : join(path, 'node');
@@ -86,11 +83,7 @@ async function programsWith(version: string): Promise<string | undefined> {
 }
 
 /** The installed program. */
-function installed(
-  prefix: string,
-  path: string,
-  args: readonly string[],
-): Promise<{ stdout: string; stderr: string }> {
+function installed(prefix: string, path: string, args: readonly string[]) {
   const env = {
     PATH: path,
     HOME: folder,
@@ -152,8 +145,7 @@ describe('the package', () => {
       for (const scripts of [[], ['--ignore-scripts']]) {
         const prefix = join(folder, `prefix-${version}-${scripts.length}`);
         await npm(['install', '--global', '--prefix', prefix, ...scripts, tarball], { path });
-        const run = (...args: string[]): Promise<{ stdout: string; stderr: string }> =>
-          installed(prefix, path, args);
+        const run = (...args: string[]) => installed(prefix, path, args);
         expect((await run('--version')).stdout).toMatch(/^\d+\.\d+\.\d+/);
         expect((await run('help')).stdout).toContain('Topics of the manual');
         expect((await run('help', 'exit-codes')).stdout).toContain('another instance holds the directory');

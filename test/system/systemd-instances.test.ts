@@ -46,8 +46,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
   const directoryOf = (name: string): string => `/var/lib/workbook-mirror-${name}`;
   const isMirrored = (name: string): boolean =>
     machine.run('workbook-mirror', 'status', '--config', settingsOf(name)).exitCode === 0;
-  const mirrored = (name: string): Promise<void> =>
-    machine.until(`the mirror of ${name}`, () => isMirrored(name));
+  const mirrored = (name: string) => machine.until(`the mirror of ${name}`, () => isMirrored(name));
   /** Runs a command in the mount namespace of an instance's daemon. */
   const within = (name: string, ...argv: readonly string[]) =>
     machine.run('nsenter', '-t', machine.property(unitOf(name), 'MainPID'), '-m', '--', ...argv);
@@ -104,8 +103,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
   it('end without harm to each other, and report wrong settings of one', async () => {
     const good = machine.demand('cat', settingsOf('us'));
     const before = machine.property(unitOf('eu'), 'MainPID');
-    const told = (): string =>
-      machine.demand('journalctl', '--unit', unitOf('us'), '--lines=12', '--output=cat');
+    const told = () => machine.demand('journalctl', '--unit', unitOf('us'), '--lines=12', '--output=cat');
     await machine.write(settingsOf('us'), good.replace('9482', '9481'));
     machine.demand('systemctl', 'restart', unitOf('us'));
     await machine.until('the complaint', () => told().includes('http.unusable'));

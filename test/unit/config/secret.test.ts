@@ -9,8 +9,7 @@ import { addressInPlaceOfKey, fileSecret, inlineSecret } from '../../../src/conf
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const oneSecret = (text: string): readonly string[] => inlineSecret(text).revealAll();
-const severalKeys = (text: string): readonly string[] =>
-  inlineSecret(text, addressInPlaceOfKey, true).revealAll();
+const severalKeys = (text: string) => inlineSecret(text, addressInPlaceOfKey, true).revealAll();
 
 describe('a secret', () => {
   it('gives its value only by reveal()', () => {

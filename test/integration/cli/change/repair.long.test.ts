@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import type { RepairReport } from '../../../../src/app/tasks/repair.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import type { FakeService } from '../../../support/fake-service.ts';
@@ -26,20 +25,13 @@ async function startMirrored(settings: HarnessSettings = {}) {
 }
 
 /** `verify --repair`, as the command does it without a daemon. */
-async function repairOf(
-  mirror: MirrorHarness,
-  service: FakeService | null,
-): Promise<RepairReport['repaired']> {
+async function repairOf(mirror: MirrorHarness, service: FakeService | null) {
   const settings = directorySettings(mirror.directory, service?.settingsFor(mirror.directory));
   return (await mirror.whileClosed(() => runTaskHere('repair', settings, {}))).repaired;
 }
 
 /** The result of a repair. */
-const repaired = (
-  fromDisk: string[],
-  pulled: string[],
-  inventoryWritten = false,
-): RepairReport['repaired'] => ({
+const repaired = (fromDisk: string[], pulled: string[], inventoryWritten = false) => ({
   fromDisk,
   pulled,
   inventoryWritten,

@@ -17,10 +17,7 @@ async function place() {
 type Place = Awaited<ReturnType<typeof place>>;
 
 /** Makes the service answer a request for the contents of one repository with a fault. */
-function failBad(
-  service: FakeService,
-  fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>,
-): void {
+function failBad(service: FakeService, fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>) {
   const { id: bad } = service.named('Bad');
   service.fault = (path) =>
     path.includes('/contents') && (path.includes(bad) || path.includes('/Bad/')) ? fault : null;

@@ -86,10 +86,7 @@ function isRefused([command]: readonly string[], exitCode: number): boolean {
  * The hints that end as a refused command does.
  * @param runExitCode how `run` would end, which is not tried
  */
-async function refusedHints(
-  settings: Readonly<Record<string, string>>,
-  runExitCode: number,
-): Promise<string[]> {
+async function refusedHints(settings: Readonly<Record<string, string>>, runExitCode: number) {
   const hints = new Map<string, Hint>();
   for (const args of ASKED) {
     const { stdout, stderr } = await runHere(args, settings);

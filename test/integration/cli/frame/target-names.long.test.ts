@@ -31,7 +31,7 @@ it('a target may be named as people write it', async () => {
 
 it('a name means the same target in every folder of the shell, and a path on disk the target there', async () => {
   const { run, tree } = await mirrored();
-  const folder = vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
+  vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
   const name = 'Accounting/feature/q3';
   for (const command of ['why', 'log', 'plan', 'status', 'verify', 'poll', 'sync'])
     expect(await run(command, name), command).toMatchObject({ exitCode: 0 });

@@ -26,10 +26,7 @@ function expectText({ stdout, stderr }: Written, what: string): void {
 }
 
 /** Runs commands in turn. @returns the output of each, which must be plain text */
-async function runAll(
-  settings: Readonly<Record<string, string>>,
-  commands: readonly (readonly string[])[],
-): Promise<Written[]> {
+async function runAll(settings: Readonly<Record<string, string>>, commands: readonly (readonly string[])[]) {
   const all: Written[] = [];
   for (const args of commands) {
     const written = await runHere(args, settings);

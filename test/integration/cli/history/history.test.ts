@@ -29,12 +29,9 @@ function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
 const DAY_MS = 86_400_000;
 
 /** The code and the hint with which a restore is refused; the code `restored` if it is not. */
-function refusalOf(
-  { diskSettings }: MirrorHarness,
-  request: Parameters<typeof restoreHistory>[1],
-): Promise<Pick<MirrorError, 'code' | 'hint'> | { code: string; hint?: undefined }> {
+function refusalOf({ diskSettings }: MirrorHarness, request: Parameters<typeof restoreHistory>[1]) {
   return restoreHistory(diskSettings, request).then(
-    () => ({ code: 'restored' }),
+    () => ({ code: 'restored', hint: '' }),
     (error: MirrorError) => error,
   );
 }
@@ -43,10 +40,7 @@ function refusalOf(
 async function kept(mirror: MirrorHarness, file = 'plan.xlsx'): Promise<[string, string][]> {
   const list = await listHistory(mirror.diskSettings, null);
   return Promise.all(
-    list.map(async ({ kind, folder }): Promise<[string, string]> => [
-      kind,
-      await readFile(join(folder, file), 'utf8').catch(() => ''),
-    ]),
+    list.map(async ({ kind, folder }) => [kind, await readFile(join(folder, file), 'utf8').catch(() => '')]),
   );
 }
 

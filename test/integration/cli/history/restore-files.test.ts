@@ -43,12 +43,7 @@ async function text(mirror: MirrorHarness, path: string, atMs: number | null = n
   return Buffer.concat(chunks).toString();
 }
 
-function restore(
-  mirror: MirrorHarness,
-  to: string,
-  paths: readonly string[],
-  atMs: number | null = null,
-): ReturnType<typeof restoreHistory> {
+function restore(mirror: MirrorHarness, to: string, paths: readonly string[], atMs: number | null = null) {
   return restoreHistory(mirror.diskSettings, { target: 'mirror/Org/A/main/', paths, atMs, to });
 }
 

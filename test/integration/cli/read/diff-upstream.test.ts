@@ -23,11 +23,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 const FILES = { 'a.xlsx': 'one', 'b.xlsx': 'two', 'old/c.xlsx': 'three' };
 
 /** The arguments of a command line beside the mirror. */
-function variables(
-  service: FakeService,
-  { directory }: MirrorHarness,
-  more: HarnessSettings = {},
-): HarnessSettings {
+function variables(service: FakeService, { directory }: MirrorHarness, more: HarnessSettings = {}) {
   return { ...service.settingsFor(directory), ...more };
 }
 
@@ -139,8 +135,7 @@ describe('diff --upstream', () => {
   it('ends with 3 if the service is unreachable or refuses the key, and with 2 if its contents are refused', async () => {
     const { service, mirror, repository } = await startMirrored('Accounting', FILES);
     const temporary = await ownTemporaryFolder();
-    const run = (settings: HarnessSettings): ReturnType<typeof runHere> =>
-      runHere(['diff', 'Accounting/main', '--upstream'], settings);
+    const run = (settings: HarnessSettings) => runHere(['diff', 'Accounting/main', '--upstream'], settings);
     for (const wrong of [{ SERVICE_BASE_URL: 'http://127.0.0.1:1/api' }, { SERVICE_API_KEY: 'wrong' }])
       expect((await run(variables(service, mirror, wrong))).exitCode).toBe(3);
     expect((await run({ DIRECTORY: mirror.directory })).exitCode).toBe(2);

@@ -49,10 +49,7 @@ async function mirrored(settings: HarnessSettings = {}) {
   return { service, mirror, tree: join(mirror.directory, 'mirror', PLAN) };
 }
 
-function verified(
-  directory: string,
-  options: Partial<Parameters<typeof verify>[1]> = {},
-): Promise<VerifyReport> {
+function verified(directory: string, options: Partial<Parameters<typeof verify>[1]> = {}) {
   const { signal } = new AbortController();
   return verify(directorySettings(directory), {
     targets: [],
@@ -309,8 +306,7 @@ describe('verify', () => {
     const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
     for (const folder of [stage, join(mirror.directory, 'mirror/New/main')])
       await mkdir(folder, { recursive: true });
-    const strays = async (): Promise<readonly string[]> =>
-      (await verified(mirror.directory)).strays.map(({ path }) => path);
+    const strays = async () => (await verified(mirror.directory)).strays.map(({ path }) => path);
     expect(await strays()).toStrictEqual(['New']);
     await leaveJournal(mirror.directory, stage, ['New/main'], []);
     expect(await strays()).toStrictEqual([]);

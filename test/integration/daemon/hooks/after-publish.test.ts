@@ -80,8 +80,7 @@ async function startStand(script: string) {
       stand.queue.lookAtAll();
       return stand.queue.settled();
     },
-    failures: (): string[] =>
-      events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : [])),
+    failures: () => events.flatMap((event) => (event.name === 'hook.failed' ? [event.message] : [])),
   };
   onTestFinished(() => stand.queue.close(0));
   return stand;
@@ -224,7 +223,7 @@ describe('the command after publishing', () => {
     expect(await stand.queue.settled()).toBe(1);
     stand.parts.script = '';
     // The time for another try is over: without a command, it must not be awaited again and again.
-    const clock = vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 3_600_000);
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 3_600_000);
     expect(await stand.look()).toBe(0);
     const asked = stand.parts.asked;
     await new Promise((resolve) => setTimeout(resolve, 300));

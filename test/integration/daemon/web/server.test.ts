@@ -280,11 +280,7 @@ describe('a request for a pass', () => {
   const AUTHORIZED = { authorization: `Bearer ${TOKEN}` };
 
   /** The status of the response, and the number of requested passes. */
-  async function asked(
-    options: Served,
-    headers: Readonly<Record<string, string>>,
-    method = 'POST',
-  ): Promise<readonly [status: number, times: number]> {
+  async function asked(options: Served, headers: Readonly<Record<string, string>>, method = 'POST') {
     let times = 0;
     const askForPass = (): void => void (times += 1);
     const served = await serve({ pollToken: TOKEN, askForPass, ...options });
@@ -320,7 +316,7 @@ it('the report that fails is logged once an hour, and sent to the client without
   ]);
   // The message names the log, which keeps no line for ever.
   const hourLaterMs = performance.now() + 3_600_000;
-  const clock = vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
+  vi.spyOn(performance, 'now').mockReturnValue(hourLaterMs);
   await ask(served, '/readyz');
   await ask(served, '/metrics');
   expect(served.events).toMatchObject([{ path: '/api/status' }, { path: '/readyz' }]);

@@ -16,11 +16,7 @@ async function serve(reply: Reply): Promise<number> {
   return Number((await listen(server)).split(':')[1]);
 }
 
-async function ask(
-  port: number,
-  method = 'GET',
-  headers: Readonly<Record<string, string>> = {},
-): Promise<{ readonly response: IncomingMessage; readonly bytes: Promise<Buffer> }> {
+async function ask(port: number, method = 'GET', headers: Readonly<Record<string, string>> = {}) {
   const asked = request({ host: '127.0.0.1', port, method, headers, agent: false }).end();
   const [response] = (await once(asked, 'response')) as [IncomingMessage];
   return { response, bytes: response.toArray().then((chunks) => Buffer.concat(chunks as Buffer[])) };

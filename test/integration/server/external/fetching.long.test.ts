@@ -33,9 +33,7 @@ const kinds = (): string[] => outcomesIn(told);
 const external = (): Promise<string> => makeExternal(root);
 
 /** Connects a repository and waits until it is cloned. */
-async function connected(
-  url: string,
-): Promise<ConnectingService & { readonly id: string; readonly own: string }> {
+async function connected(url: string) {
   const started = await start();
   const { id } = (await (await started.ask('/repos', { url })).json()) as { id: string };
   await expect.poll(kinds).toContain('cloned');

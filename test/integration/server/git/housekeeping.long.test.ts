@@ -18,8 +18,7 @@ it('packs a repository when it has grown, and leaves everything as it was', asyn
   onTestFinished(() => registry.close());
   const { id } = await registry.create('Accounting');
   const gitDirectory = registry.gitDirectory(id);
-  const ask = async (...args: string[]): Promise<string> =>
-    (await git.run(gitDirectory, args)).toString('utf8');
+  const ask = async (...args: string[]) => (await git.run(gitDirectory, args)).toString('utf8');
   for (let step = 0; step < 52; step += 1) {
     const from = step === 0 ? {} : { from: 'refs/heads/main^0' };
     const at = new Date(Date.UTC(2026, 0, 1, step));

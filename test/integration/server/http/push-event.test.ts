@@ -57,23 +57,11 @@ async function startService(isReplica = false): Promise<{ url: string; fetched: 
   return { url: `${baseUrl}/webhooks/push`, fetched };
 }
 
-interface Answered {
-  readonly status: number;
-  readonly body: unknown;
-}
-
-async function post(
-  url: string,
-  headers: Record<string, string>,
-  payload: string | object,
-): Promise<Answered> {
+async function post(url: string, headers: Record<string, string>, payload: string | object) {
   const isText = typeof payload === 'string' || Buffer.isBuffer(payload);
   const body = isText ? payload : JSON.stringify(payload);
-  const answer = await fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body,
-  });
+  const all = { 'content-type': 'application/json', ...headers };
+  const answer = await fetch(url, { method: 'POST', headers: all, body });
   expect(answer.headers.get('content-type')).toBe('application/json');
   return { status: answer.status, body: await answer.json() };
 }

@@ -36,11 +36,7 @@ async function create(name: string, commits: readonly CommitPlan[]): Promise<{ i
   return { id, ids: commits.length === 0 ? [] : await makeCommits(git, registry.gitDirectory(id), commits) };
 }
 
-async function current(
-  path: string,
-  headers: Record<string, string> = {},
-  method = 'GET',
-): Promise<Response> {
+async function current(path: string, headers: Record<string, string> = {}, method = 'GET') {
   return fetch(baseUrl + path, { method, headers: { ...requestHeaders('current', KEY), ...headers } });
 }
 

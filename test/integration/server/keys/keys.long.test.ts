@@ -8,7 +8,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import type { KeyKind } from '../../../../src/lib/api/requests.ts';
 import { changeKeys } from '../../../../src/server/keys/key-file.ts';
 import { digestOfKey, makeKey } from '../../../../src/server/keys/keys.ts';
-import { type Ended, run, type Running, start } from '../../../support/program.ts';
+import { type Ended, run, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { MAIN } from '../../../support/built.ts';
 
@@ -37,15 +37,13 @@ async function add(kind: KeyKind): Promise<{ readonly id: string; readonly key: 
   return { id: stored.id, key };
 }
 
-async function serve(settings: Record<string, string> = {}): Promise<{
-  readonly serving: Running;
-  /** Gives the status of an answer. */
-  readonly ask: (path: string, headers: Record<string, string>) => Promise<number>;
-}> {
+async function serve(settings: Record<string, string> = {}) {
   const serving = start(['serve', '--serve-directory', directory, '--serve-listen', '127.0.0.1:0'], settings);
   await serving.prints(/^http:\/\/\S+$/m);
-  const baseUrl = serving.stdout().trim();
-  return { serving, ask: async (path, headers) => (await fetch(baseUrl + path, { headers })).status };
+  /** Gives the status of an answer. */
+  const ask = async (path: string, headers: Record<string, string>) =>
+    (await fetch(serving.stdout().trim() + path, { headers })).status;
+  return { serving, ask };
 }
 
 describe('the commands for keys', () => {

@@ -23,10 +23,7 @@ let gitDirectory = '';
 type Given = Readonly<Record<string, string>>;
 
 /** Sends the form as a browser does. @returns the status, and how the page says that it ended */
-async function upload(
-  files: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>,
-  fields: Given = {},
-): Promise<[number, string]> {
+async function upload(files: Readonly<Record<string, string | Uint8Array<ArrayBuffer>>>, fields: Given = {}) {
   const form = new FormData();
   const all = { key: KEY, repository: 'Plans', branch: '', folder: '', message: '', ...fields };
   for (const [name, value] of Object.entries(all)) form.set(name, name === 'key' ? `${value}\n` : value);

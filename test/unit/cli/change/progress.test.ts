@@ -29,8 +29,7 @@ function show({ secrets = [], monitor = new PullMonitor(), ...options }: Options
 
 const PLANNED: MirrorEvent = { name: 'pass.planned', pull: 2, keep: 3, hold: 0, retire: 0 };
 const started = (target: string): MirrorEvent => ({ name: 'target.started', target, reason: 'full-check' });
-const pulled = (target: string): MirrorEvent =>
-  pulledEvent({ target, downloadedBytes: 1500, durationMs: 10 });
+const pulled = (target: string) => pulledEvent({ target, downloadedBytes: 1500, durationMs: 10 });
 const FULL = { code: 'disk.full', message: 'full', hint: null } as const;
 const failed = (target: string): MirrorEvent => ({
   name: 'target.failed',

@@ -24,8 +24,7 @@ function types(notifications: readonly Notification[]): string[] {
 describe('notifications of targets', () => {
   it('come once when a problem begins, however often it is seen, and once when it ends', () => {
     const troubles = new Map<string, string>();
-    const see = (state: TargetState): string[] =>
-      types(notificationsOfTargets(troubles, [status(state)], READY));
+    const see = (state: TargetState) => types(notificationsOfTargets(troubles, [status(state)], READY));
     expect(see('fresh')).toEqual([]);
     expect(see('failing')).toEqual(['target.failed']);
     expect(see('failing')).toEqual([]);

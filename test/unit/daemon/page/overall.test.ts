@@ -30,8 +30,7 @@ const STOPPING = { isAlive: true, state: 'stopping', silentMs: 0 } as const;
 const STARTING = { hasFinishedPass: false, passes: [] };
 const PENDING = targetStatus({ repository: 'b', state: 'pending', verifiedAtMs: null });
 
-const withTargets = (...targets: readonly TargetStatus[]): DaemonReport =>
-  ordinaryReport({ targets: [...targets] });
+const withTargets = (...targets: readonly TargetStatus[]) => ordinaryReport({ targets: [...targets] });
 
 const live = (fields: Partial<Live>): DaemonReport => ordinaryReport({ live: fields });
 

@@ -1,13 +1,9 @@
 import { describe, expect, it, vi } from 'vitest';
 
-import { shareWork, type SharedWork, waitAtMost } from '../../../../src/lib/concurrency/shared-work.ts';
+import { shareWork, waitAtMost } from '../../../../src/lib/concurrency/shared-work.ts';
 
 /** Work that a test ends, and a clock that a test moves. */
-function workshop(): {
-  clock: { nowMs: number };
-  rounds: PromiseWithResolvers<number>[];
-  ask: SharedWork<number>;
-} {
+function workshop() {
   const clock = { nowMs: 5000 };
   const rounds: PromiseWithResolvers<number>[] = [];
   vi.spyOn(performance, 'now').mockImplementation(() => clock.nowMs);

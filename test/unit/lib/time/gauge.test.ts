@@ -2,15 +2,12 @@ import { describe, expect, it, vi } from 'vitest';
 
 import { type Amount, describeAmount, Gauge, leftMs } from '../../../../src/lib/time/gauge.ts';
 
-function gauge(
-  totalBytes: number | null = null,
-  isEstimate = false,
-): { of: Gauge; pass: (ms: number) => void } {
+function gauge(totalBytes: number | null = null, isEstimate = false) {
   let nowMs = 1000;
   vi.spyOn(performance, 'now').mockImplementation(() => nowMs);
   return {
     of: new Gauge(totalBytes, isEstimate),
-    pass: (ms) => {
+    pass: (ms: number) => {
       nowMs += ms;
     },
   };

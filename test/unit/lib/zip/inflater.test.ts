@@ -6,12 +6,7 @@ import { expect, it } from 'vitest';
 import { Inflater } from '../../../../src/lib/zip/inflater.ts';
 
 /** Inflates pieces into a buffer of a given size. @returns the bytes, and how many were used */
-function inflated(
-  inflater: Inflater,
-  deflated: Buffer,
-  pieceBytes: number,
-  bufferBytes: number,
-): { readonly bytes: Buffer; readonly usedBytes: number } {
+function inflated(inflater: Inflater, deflated: Buffer, pieceBytes: number, bufferBytes: number) {
   inflater.reset();
   const made: Buffer[] = [];
   const buffer = Buffer.alloc(bufferBytes);

@@ -26,8 +26,7 @@ describe('the references of another repository', () => {
   });
 
   it('name a default branch only if it exists', () => {
-    const headOf = (head: string): string | null =>
-      parseReferences(`ref: ${head}\tHEAD\n${ID.one}\trefs/heads/main`).head;
+    const headOf = (head: string) => parseReferences(`ref: ${head}\tHEAD\n${ID.one}\trefs/heads/main`).head;
     expect(headOf('refs/heads/main')).toBe('refs/heads/main');
     expect(headOf('refs/heads/gone')).toBeNull();
     expect(headOf('refs/heads/ain')).toBeNull();
