@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import type { Browser, BrowserContextOptions } from 'playwright-core';
-import { onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, onTestFinished } from 'vitest';
 
 import type { DaemonReport } from '../../../src/daemon/status/status-schema.ts';
 import { withCommand } from '../../../src/daemon/status/status-service.ts';
@@ -9,6 +9,21 @@ import { createRoutes } from '../../../src/daemon/web/routes.ts';
 import { createWebServer } from '../../../src/daemon/web/server.ts';
 import { inlineSecret } from '../../../src/config/secret.ts';
 import { loadPage } from '../../../src/lib/http/page-files.ts';
+import { startBrowser, whyNoBrowser } from './chromium.ts';
+
+/** Describes tests with a browser; without one on this machine, they are skipped. */
+export function describeInBrowser(title: string, tests: (browser: () => Browser) => void): void {
+  const missing = whyNoBrowser();
+  const skipped = missing === undefined ? '' : ` (skipped: ${missing})`;
+  describe.skipIf(missing !== undefined)(`${title} in a browser${skipped}`, () => {
+    let browser: Browser;
+    beforeAll(async () => {
+      browser = await startBrowser();
+    });
+    afterAll(() => browser.close());
+    tests(() => browser);
+  });
+}
 
 /** Options of opening the page. */
 export interface OpenOptions {
