@@ -11,6 +11,7 @@ import { MAIN } from '../support/built.ts';
 import { startEmbedded } from '../support/embedded.ts';
 import { listen } from '../support/listen.ts';
 import { addressOf, cleanEnvironment, run, start, startDaemon } from '../support/program.ts';
+import { textsIn } from '../support/published.ts';
 import { freePort } from '../support/stores.ts';
 
 describe('the daemon', () => {
@@ -99,10 +100,8 @@ describe('the daemon', () => {
 
 async function someWorkbook(directory: string): Promise<string> {
   const root = join(directory, 'mirror/Accounting/main');
-  const entries = await readdir(root, { recursive: true, withFileTypes: true });
-  const file = entries.find((entry) => entry.isFile());
-  if (file === undefined) throw new Error('no file is mirrored');
-  return join(file.parentPath, file.name);
+  const [name = 'no file is mirrored'] = Object.keys(await textsIn(root));
+  return join(root, name);
 }
 
 describe('an edit of a mirrored file', () => {

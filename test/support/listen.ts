@@ -1,7 +1,13 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  request,
+  type ServerResponse,
+} from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -23,6 +29,19 @@ export async function listen(server: Server): Promise<string> {
     server.close();
   });
   return `localhost:${(server.address() as AddressInfo).port}`;
+}
+
+/** Sends a request on its own connection, with just the given headers. */
+export async function ask(
+  { port }: { readonly port: number },
+  path: string,
+  headers: Readonly<Record<string, string>> = {},
+  method = 'GET',
+) {
+  const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false }).end();
+  const [response] = (await once(asked, 'response')) as [IncomingMessage];
+  const bytes = Buffer.concat(await response.toArray());
+  return { status: response.statusCode, headers: response.headers, bytes, text: bytes.toString() };
 }
 
 /**

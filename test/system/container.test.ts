@@ -30,9 +30,7 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     images = await buildImage();
   });
 
-  afterAll(async () => {
-    await images.close();
-  });
+  afterAll(() => images.close());
 
   /** Runs a command in a new container. */
   const runOnce = (options: readonly string[], ...command: readonly string[]): Promise<Outcome> =>

@@ -1,4 +1,4 @@
-import { readdir, readFile, realpath, writeFile } from 'node:fs/promises';
+import { readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -8,6 +8,7 @@ import { FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { saying } from '../support/in-process.ts';
 import { run, type Running, start, type Variables, variablesOf } from '../support/program.ts';
+import { textsIn } from '../support/published.ts';
 
 const TITLE = hasGluster
   ? 'two instances with a GlusterFS volume'
@@ -51,10 +52,8 @@ async function expectLatest(changing: Changing, ...machines: NetworkMachine[]): 
   for (const machine of machines) {
     for (const [target, expected] of Object.entries(changing.service.expectedTrees())) {
       const root = await realpath(join(machine.folder, 'mirrored/mirror', target));
-      const entries = await readdir(root, { recursive: true, withFileTypes: true });
-      const files = entries.filter((entry) => entry.isFile());
-      expect(files).toHaveLength(expected.size);
-      for (const [path, bytes] of expected) expect(await readFile(join(root, path))).toEqual(bytes);
+      const texts = [...expected].map(([path, bytes]) => [path, String(bytes)]);
+      expect(await textsIn(root)).toEqual(Object.fromEntries(texts));
     }
     const verified = await run(['verify'], changing.settingsOn(machine));
     expect(verified, verified.stdout).toMatchObject({ exitCode: 0 });

@@ -44,9 +44,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     restic('init');
   });
 
-  afterAll(async () => {
-    await machine.close();
-  });
+  afterAll(() => machine.close());
 
   const makeMirror = async (): Promise<void> => {
     await machine.serve('embedded', { key: 'key', token: 't' });

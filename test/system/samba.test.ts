@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
@@ -10,6 +10,7 @@ import { codeBlocks } from '../support/manual-commands.ts';
 import { startMirrored } from '../support/mirror-harness.ts';
 import { MAIN } from '../support/built.ts';
 import { hasProgram } from '../support/program.ts';
+import { textsIn } from '../support/published.ts';
 import { freePort } from '../support/stores.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -110,13 +111,9 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
           under,
         );
         expect(said).not.toContain('NT_STATUS');
-        const found = await readdir(place, { recursive: true, withFileTypes: true });
-        expect(found.filter((entry) => entry.isFile())).toHaveLength(NAMES.length);
-        return new Set(
-          await Promise.all(
-            NAMES.map(async (name) => editOf(name, await readFile(join(place, name), 'utf8'))),
-          ),
-        );
+        const texts = Object.entries(await textsIn(place));
+        expect(texts).toHaveLength(NAMES.length);
+        return new Set(texts.map(([name, text]) => editOf(name, text)));
       };
       const end = work.edits + 4;
       while (work.edits < end) await copy();

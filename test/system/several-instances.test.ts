@@ -1,6 +1,7 @@
-import { mkdir, readdir, readFile, realpath } from 'node:fs/promises';
+import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { isDeepStrictEqual } from 'node:util';
 
 import { expect, it, onTestFinished } from 'vitest';
 
@@ -9,6 +10,7 @@ import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
 import { type FakeRepository, FakeService } from '../support/fake-service.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { run, type Running, start, variablesOf } from '../support/program.ts';
+import { textsIn } from '../support/published.ts';
 import { say } from '../support/sweep.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -41,7 +43,8 @@ function booksOf(service: FakeService) {
     const { fullName } = repository;
     const state = (states.get(fullName) ?? 0) + 1;
     service.remove(repository, 'main', `only/in-${state - 1}.xlsx`);
-    for (const [path, text] of filesOf(fullName, state)) service.write(repository, 'main', path, text);
+    for (const [path, text] of Object.entries(filesOf(fullName, state)))
+      service.write(repository, 'main', path, text);
     states.set(fullName, state);
   };
   for (const repository of repositories) change(repository);
@@ -54,24 +57,16 @@ function booksOf(service: FakeService) {
 
 type Books = ReturnType<typeof booksOf>;
 
-function filesOf(name: string, state: number): Map<string, string> {
+function filesOf(name: string, state: number): Record<string, string> {
   const paths = ['d0/f0.xlsx', 'd1/f1.xlsx', 'd0/f2.txt', 'd1/f3.txt', `only/in-${state}.xlsx`];
-  return new Map(paths.map((path) => [path, `${state} of ${name} in ${path}`]));
+  return Object.fromEntries(paths.map((path) => [path, `${state} of ${name} in ${path}`]));
 }
 
 /** Reads a tree as in the manual: resolves its link once, and stays below it. @returns its state @throws Error for a mixture */
 async function readState({ directory }: Place, name: string): Promise<number> {
-  const root = await realpath(join(directory, 'mirror', name, 'main'));
-  const files = new Map<string, string>();
-  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
-    const path = join(entry.parentPath, entry.name);
-    if (entry.isFile()) files.set(path.slice(root.length + 1), await readFile(path, 'utf8'));
-  }
-  const state = Number.parseInt([...files.values()][0] ?? '', 10);
-  const expected = filesOf(name, state);
-  const isWhole =
-    files.size === expected.size && [...expected].every(([path, text]) => files.get(path) === text);
-  if (!isWhole) throw new Error(`a mixture: ${JSON.stringify([...files])}`);
+  const files = await textsIn(await realpath(join(directory, 'mirror', name, 'main')));
+  const state = Number.parseInt(Object.values(files)[0] ?? '', 10);
+  if (!isDeepStrictEqual(files, filesOf(name, state))) throw new Error(`a mixture: ${JSON.stringify(files)}`);
   return state;
 }
 
@@ -123,107 +118,87 @@ function settingsOf({ service }: Books, { directory }: Place, shard: string): Re
   });
 }
 
-interface Member {
-  readonly running: Running;
-  readonly place: Place;
-  readonly shard: string;
-}
+type Fleet = ReturnType<typeof startFleet>;
 
 /** The instances, with a supervisor that restarts them. */
-class Fleet {
-  readonly #members = new Map<number, Member>();
-  readonly #books: Books;
-  readonly #places: readonly [Place, Place];
-  readonly #started: Running[] = [];
-
-  constructor(books: Books, places: readonly [Place, Place]) {
-    this.#books = books;
-    this.#places = places;
-    for (const index of [1, 2, 3]) this.#start(index, `${index}/3`);
-  }
-
-  #start(index: number, shard: string, at = index): void {
-    const place = this.#places[at % 2] ?? this.#places[0];
-    const running = start(['run'], settingsOf(this.#books, place, shard));
-    this.#started.push(running);
-    this.#members.set(index, { running, place, shard });
-  }
-
-  async #end(index: number, signal: 'SIGKILL' | 'SIGTERM'): Promise<void> {
-    const { running } = this.#members.get(index) ?? {};
+function startFleet(books: Books, places: readonly [Place, Place]) {
+  const members = new Map<number, { running: Running; place: Place; shard: string }>();
+  const started: Running[] = [];
+  const launch = (index: number, shard: string, at = index): void => {
+    const place = places[at % 2] ?? places[0];
+    const running = start(['run'], settingsOf(books, place, shard));
+    started.push(running);
+    members.set(index, { running, place, shard });
+  };
+  const end = async (index: number, signal: NodeJS.Signals = 'SIGTERM'): Promise<void> => {
+    const { running } = members.get(index) ?? {};
     running?.child.kill(signal);
     await running?.ended;
-  }
-
-  /** Restarts all ended instances. */
-  supervise(): void {
-    for (const [index, { running, shard }] of this.#members)
-      if (running.child.exitCode !== null || running.child.signalCode !== null) this.#start(index, shard);
-  }
-
-  /** Kills one, and starts it on a random machine. */
-  async kill(): Promise<void> {
-    const all = [...this.#members];
-    const [index, member] = all[Math.floor(Math.random() * all.length)] ?? [];
-    if (index === undefined || member === undefined) return;
-    await this.#end(index, 'SIGKILL');
-    this.#start(index, member.shard, Math.random() < 0.5 ? 0 : 1);
-  }
-
-  /** Changes a mount without its instances noticing; on request, they die with it. */
-  async lose(at: 0 | 1, doing: (machine: NetworkMachine) => Promise<void>, kills: boolean): Promise<void> {
-    const place = this.#places[at];
-    if (place.machine === null) return;
-    place.changes += 1;
-    if (kills) {
-      place.machine.kill();
-      for (const [index, member] of this.#members)
-        if (member.place === place) await this.#end(index, 'SIGKILL');
-    }
-    await doing(place.machine);
-    place.changes += 1;
-  }
-
-  /** Restarts all with another count, one at a time: instances with the new count wait for those with the old one. */
-  async changeCount(to: 3 | 5): Promise<void> {
-    for (const index of [4, 5]) {
-      await this.#end(index, 'SIGTERM');
-      this.#members.delete(index);
-    }
-    for (let index = 1; index <= to; index += 1) {
-      await this.#end(index, 'SIGTERM');
-      this.#start(index, `${index}/${to}`);
-    }
-  }
-
-  /** The output of instances that reported a defect, or ended with one. */
-  defects(): string[] {
-    return this.#started
-      .filter(
-        ({ child, stdout }) => child.exitCode === EXIT_CODES.defect || /internal\.defect/.test(stdout()),
-      )
-      .map(({ stdout, stderr }) => (stdout() + stderr()).slice(-3000));
-  }
-
-  async stop(): Promise<void> {
-    for (const index of this.#members.keys()) await this.#end(index, 'SIGTERM');
-  }
+  };
+  for (const index of [1, 2, 3]) launch(index, `${index}/3`);
+  return {
+    /** Restarts all ended instances. */
+    supervise: () => {
+      for (const [index, { running, shard }] of members)
+        if (running.child.exitCode !== null || running.child.signalCode !== null) launch(index, shard);
+    },
+    /** Kills one, and starts it on a random machine. */
+    kill: async () => {
+      const all = [...members];
+      const [index, member] = all[Math.floor(Math.random() * all.length)] ?? [];
+      if (index === undefined || member === undefined) return;
+      await end(index, 'SIGKILL');
+      launch(index, member.shard, Math.random() < 0.5 ? 0 : 1);
+    },
+    /** Changes a mount without its instances noticing; on request, they die with it. */
+    lose: async (at: 0 | 1, doing: (machine: NetworkMachine) => Promise<void>, kills: boolean) => {
+      const place = places[at];
+      if (place.machine === null) return;
+      place.changes += 1;
+      if (kills) {
+        place.machine.kill();
+        for (const [index, member] of members) if (member.place === place) await end(index, 'SIGKILL');
+      }
+      await doing(place.machine);
+      place.changes += 1;
+    },
+    /** Restarts all with another count, one at a time: instances with the new count wait for those with the old one. */
+    changeCount: async (to: 3 | 5) => {
+      for (const index of [4, 5]) {
+        await end(index);
+        members.delete(index);
+      }
+      for (let index = 1; index <= to; index += 1) {
+        await end(index);
+        launch(index, `${index}/${to}`);
+      }
+    },
+    /** The output of instances that reported a defect, or ended with one. */
+    defects: () =>
+      started
+        .filter(
+          ({ child, stdout }) => child.exitCode === EXIT_CODES.defect || /internal\.defect/.test(stdout()),
+        )
+        .map(({ stdout, stderr }) => (stdout() + stderr()).slice(-3000)),
+    stop: async () => {
+      for (const index of members.keys()) await end(index);
+    },
+  };
 }
 
 async function openPlaces(isNetwork: boolean): Promise<[Place, Place]> {
+  const place = (directory: string, machine: NetworkMachine | null = null): Place => ({
+    directory,
+    machine,
+    changes: 0,
+  });
   if (isNetwork) {
     const [one, other] = await startVolume(GIVEN_UP);
-    const place = (machine: NetworkMachine): Place => ({
-      directory: join(machine.folder, 'mirrored'),
-      machine,
-      changes: 0,
-    });
-    return [place(one), place(other)];
+    return [place(join(one.folder, 'mirrored'), one), place(join(other.folder, 'mirrored'), other)];
   }
   const directory = join(await temporaryFolder(), 'mirrored');
   await mkdir(directory);
-  const place = (): Place => ({ directory, machine: null, changes: 0 });
-  return [place(), place()];
+  return [place(directory), place(directory)];
 }
 
 const remount = (machine: NetworkMachine): Promise<void> => machine.remount();
@@ -263,7 +238,7 @@ for (const { on, isNetwork } of [
       const places = await openPlaces(isNetwork);
       const books = booksOf(await FakeService.start({ pageSize: 1000 }));
       onTestFinished(() => books.service.close());
-      const fleet = new Fleet(books, places);
+      const fleet = startFleet(books, places);
       await settle(books, places, fleet);
       const readers = places.map((place) => startReader(books, place));
       const changing = setInterval(() => {

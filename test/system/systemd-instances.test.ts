@@ -35,9 +35,7 @@ describe.skipIf(missing !== undefined)(`several instances of a unit (${missing ?
     for (const name of PORTS.keys()) await mirrored(name);
   });
 
-  afterAll(async () => {
-    await machine.close();
-  });
+  afterAll(() => machine.close());
 
   const settingsOf = (name: string): string => `/etc/workbook-mirror/${name}.yaml`;
   const secretOf = (name: string, kind = 'key'): string =>

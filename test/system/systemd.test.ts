@@ -39,9 +39,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     machine.demand('systemctl', 'start', UNIT);
   });
 
-  afterAll(async () => {
-    await machine.close();
-  });
+  afterAll(() => machine.close());
 
   const journal = (unit = UNIT, ...options: readonly string[]): string => machine.journal(unit, ...options);
 

@@ -19,6 +19,7 @@ import { describeHistory, listHistory } from '../../../../src/cli/history/histor
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { type MirrorHarness, startMirrored, startPair } from '../../../support/mirror-harness.ts';
+import { textsIn } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The texts of files. */
@@ -222,14 +223,7 @@ describe('trees that a newer state replaced', () => {
           for (const { folder, changedAtMs: atMs } of await listHistory(mirror.diskSettings, null)) {
             const to = join(await temporaryFolder(), 'x');
             await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
-            const names = await readdir(to, { recursive: true, withFileTypes: true });
-            const texts = names
-              .filter((each) => each.isFile())
-              .map(async (each) => {
-                const path = join(each.parentPath, each.name);
-                return [path.slice(to.length + 1), await readFile(path, 'utf8')] as const;
-              });
-            expect(Object.fromEntries(await Promise.all(texts))).toEqual(had.get(folder));
+            expect(await textsIn(to)).toEqual(had.get(folder));
           }
         },
       ),

@@ -11,6 +11,7 @@ import { createRoutes } from '../../../../src/daemon/web/routes.ts';
 import { createWebServer } from '../../../../src/daemon/web/server.ts';
 import { inlineSecret } from '../../../../src/config/secret.ts';
 import { loadPage } from '../../../../src/lib/http/page-files.ts';
+import { ask } from '../../../support/listen.ts';
 import { daemonReport, eventfulReport, targetStatus } from '../../../support/report.ts';
 import { parseMetrics } from '../../../support/text-format.ts';
 
@@ -40,20 +41,6 @@ async function serve(options: Served = {}, where = { host: '127.0.0.1', port: 0 
   );
   onTestFinished(() => server.close());
   return { server, events, ...(await server.listen(where)) };
-}
-
-/** Sends a request on its own connection, with just the given headers. */
-async function ask(
-  { port }: { readonly port: number },
-  path: string,
-  headers: Readonly<Record<string, string>> = {},
-  method = 'GET',
-) {
-  const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
-  asked.end();
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
-  const bytes = Buffer.concat(await response.toArray());
-  return { status: response.statusCode ?? 0, headers: response.headers, bytes, text: bytes.toString() };
 }
 
 function json({ text }: { readonly text: string }): unknown {

@@ -12,6 +12,7 @@ import { readBranches } from '../../../../src/server/git/refs.ts';
 import { commitPlan, headsOf, makeExternal, startConnecting } from '../../../support/connecting.ts';
 import { type GitHttpServer, startGitHttpServer } from '../../../support/git-http-server.ts';
 import { outcomesIn } from '../../../support/git-service.ts';
+import { textsIn } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const PASSWORD = 'a-password-of-the-tests';
@@ -177,10 +178,8 @@ describe('a request to create', () => {
 
 /** Every place of this machine where the password might appear, except its own file. */
 async function placesOfSecrets(data: string, own: string): Promise<string[]> {
-  const files = (await readdir(data, { recursive: true, withFileTypes: true }))
-    .filter((entry) => entry.isFile())
-    .map((entry) => join(entry.parentPath, entry.name))
-    .filter((path) => path !== own);
+  const names = Object.keys(await textsIn(data));
+  const files = names.map((name) => join(data, name)).filter((path) => path !== own);
   const processes = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const paths = [...files, ...processes.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`])];
   const found = await Promise.all(

@@ -1,5 +1,4 @@
 import { once } from 'node:events';
-import { type IncomingMessage, request } from 'node:http';
 import { connect, type Socket } from 'node:net';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -8,6 +7,7 @@ import { fixedKey } from '../../../../src/server/keys/keys.ts';
 import type { Changes } from '../../../../src/server/git/library.ts';
 import type { Library } from '../../../../src/server/http/library.ts';
 import { createService, type ServiceOptions } from '../../../../src/server/http/service.ts';
+import { ask } from '../../../support/listen.ts';
 
 /** The requests that clients without a key can make. */
 
@@ -30,20 +30,6 @@ async function serve(options: Partial<ServiceOptions> = {}): Promise<{ port: num
   return { port, asked: () => repositories.mock.calls.length + workbooks.mock.calls.length };
 }
 
-/** Asks with a connection of its own. */
-async function ask(
-  port: number,
-  path: string,
-  headers: Readonly<Record<string, string>> = {},
-  method = 'GET',
-): Promise<{ status: number; text: string }> {
-  const asked = request({ host: '127.0.0.1', port, path, method, headers, agent: false });
-  asked.end();
-  const [response] = (await once(asked, 'response')) as [IncomingMessage];
-  const text = Buffer.concat(await response.toArray()).toString();
-  return { status: response.statusCode ?? 0, text };
-}
-
 describe('a client without a key', () => {
   // These requests are malformed; a client with a key gets the given status.
   it.each([
@@ -54,14 +40,14 @@ describe('a client without a key', () => {
     ['/git/x.git/git-receive-pack', 'GET', 404],
     ['/api/repos', 'POST', 400],
   ])('is refused %s before it is read', async (path, method, status) => {
-    const { port, asked } = await serve();
+    const served = await serve();
     const basic = `Basic ${Buffer.from(`anyone:${KEY}`).toString('base64')}`;
-    expect((await ask(port, path, {}, method)).status).toBe(401);
-    expect((await ask(port, path, { 'x-api-key': 'x', authorization: 'Basic eDp4' }, method)).status).toBe(
+    expect((await ask(served, path, {}, method)).status).toBe(401);
+    expect((await ask(served, path, { 'x-api-key': 'x', authorization: 'Basic eDp4' }, method)).status).toBe(
       401,
     );
-    expect(asked()).toBe(0);
-    expect((await ask(port, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
+    expect(served.asked()).toBe(0);
+    expect((await ask(served, path, { 'x-api-key': KEY, authorization: basic }, method)).status).toBe(status);
   });
 
   it('loses its connection if it goes on with a refused body', async () => {
@@ -92,10 +78,7 @@ describe('a client without a key', () => {
     }
     await expect.poll(() => sockets.filter(({ closed }) => !closed).length).toBe(200);
     for (const socket of sockets) socket.destroy();
-    await expect
-      .poll(() => ask(port, '/api/repos', { 'x-api-key': KEY }).catch(() => null))
-      .toMatchObject({
-        status: 200,
-      });
+    const answer = () => ask({ port }, '/api/repos', { 'x-api-key': KEY }).catch(() => null);
+    await expect.poll(answer).toMatchObject({ status: 200 });
   });
 });
