@@ -14,9 +14,7 @@ describe('colours', () => {
     [{ FORCE_COLOR: '0' }, true, false],
     [{ FORCE_COLOR: 'false' }, true, false],
     [{ FORCE_COLOR: '1', NO_COLOR: '1' }, true, false],
-  ])('under %j on a terminal %j: %j', (env, isTerminal, may) => {
-    expect(mayColor(env, isTerminal)).toBe(may);
-  });
+  ])('under %j on a terminal %j: %j', (env, isTerminal, may) => expect(mayColor(env, isTerminal)).toBe(may));
 });
 
 describe('a line that is overwritten', () => {
@@ -24,7 +22,5 @@ describe('a line that is overwritten', () => {
     [{ TERM: 'xterm', NO_COLOR: '1' }, true, true],
     [{ TERM: 'dumb' }, true, false],
     [{ FORCE_COLOR: '1' }, false, false],
-  ])('under %j on a terminal %j: %j', (env, isTerminal, may) => {
-    expect(mayRedraw(env, isTerminal)).toBe(may);
-  });
+  ])('under %j on a terminal %j: %j', (env, isTerminal, may) => expect(mayRedraw(env, isTerminal)).toBe(may));
 });

@@ -74,9 +74,7 @@ describe('the branch of a request without a branch', () => {
     [['dev', 'master'], 'master'],
     [['dev', 'release'], null],
     [[], null],
-  ])('of %j is %j', (branches, expected) => {
-    expect(defaultBranch(branches)).toBe(expected);
-  });
+  ])('of %j is %j', (branches, expected) => expect(defaultBranch(branches)).toBe(expected));
 });
 
 describe('the rows of v1', () => {
@@ -135,15 +133,14 @@ describe('the tag of an archive', () => {
   });
   const list = fc.uniqueArray(arbitrary, { selector: ({ path }) => path, maxLength: 3 });
 
-  it('is the same for the same files, and no other', () => {
+  it('is the same for the same files, and no other', () =>
     fc.assert(
       fc.property(list, list, (one, other) => {
         const tag = (facts: typeof one): string =>
           tagOf({ kind: 'archive', prefix: '', files: facts.map(({ path, ...more }) => file(path, more)) });
         expect(tag(one) === tag(other)).toBe(JSON.stringify(one) === JSON.stringify(other));
       }),
-    );
-  });
+    ));
 
   it('of a file depends only on its bytes', () => {
     const tag = (more: Partial<ManifestFile>): string =>

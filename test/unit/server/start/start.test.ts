@@ -35,15 +35,14 @@ describe('the log of serve', () => {
     });
   });
 
-  it('shows foreign text as plain text, on one line', () => {
+  it('shows foreign text as plain text, on one line', () =>
     fc.assert(
       fc.property(hostileText, fc.constantFrom('json', 'pretty'), (text, format) => {
         const line = String(formatLine(format, 'warn', text, AT));
         expect(line).toMatch(/^[^\n]+\n$/);
         expect(line.slice(0, -1)).not.toMatch(UNFIT);
       }),
-    );
-  });
+    ));
 });
 
 describe('the settings of a mirror that serve prints', () => {
@@ -109,9 +108,7 @@ describe('the complaint of git', () => {
     ['git fetch was ended early', 'git gives no reason'],
     ['fatal: a\nerror: b', 'a'],
     ['fatal: a\u001b[2Jb', 'a [2Jb'],
-  ])('is one line: %j', (said, reason) => {
-    expect(reasonIn(said)).toBe(reason);
-  });
+  ])('is one line: %j', (said, reason) => expect(reasonIn(said)).toBe(reason));
 });
 
 describe('the id of a key', () => {
