@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http';
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import { gzipSync } from 'node:zlib';
@@ -108,18 +108,15 @@ export interface FakeRepository {
   readonly branches: Map<string, FakeBranch>;
 }
 
-/** The fault of a response. */
-type ReplyFault =
+/** A fault of an answer. `after` counts the bytes before the fault. */
+export type Fault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'html' }
   | { readonly kind: 'json' }
   | { readonly kind: 'body'; readonly body: Buffer; readonly headers?: Readonly<Record<string, string>> }
   | { readonly kind: 'pad'; readonly bytes: number }
   | { readonly kind: 'truncate'; readonly keep: number }
-  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number };
-
-/** How the body of an answer is sent. `after` counts the bytes before the fault. */
-type BodyFault =
+  | { readonly kind: 'redirect'; readonly to: string; readonly status?: number }
   /** `reset`: by RST, so that bytes on the way may also be lost. */
   | { readonly kind: 'cut'; readonly after: number; readonly reset?: boolean }
   | { readonly kind: 'length'; readonly delta: number }
@@ -129,24 +126,12 @@ type BodyFault =
   /** The start of the body, and then one piece repeatedly, without end. */
   | { readonly kind: 'endless'; readonly after: number; readonly piece: Buffer }
   /** The body byte by byte. */
-  | { readonly kind: 'trickle'; readonly everyMs: number };
-
-/** The fault of a whole response. */
-type ConnectionFault =
+  | { readonly kind: 'trickle'; readonly everyMs: number }
   | { readonly kind: 'silence' }
   /** The answer comes after the promise. */
   | { readonly kind: 'delay'; readonly released: Promise<void> }
   /** Exactly these bytes, headers included, and then the end of the connection. */
   | { readonly kind: 'raw'; readonly bytes: Buffer };
-
-/** A fault of an answer. */
-export type Fault = ReplyFault | BodyFault | ConnectionFault;
-
-const BODY_FAULTS: ReadonlySet<string> = new Set(['cut', 'length', 'stall', 'wait', 'endless', 'trickle']);
-
-function isOfBody(fault: ReplyFault | BodyFault): fault is BodyFault {
-  return BODY_FAULTS.has(fault.kind);
-}
 
 /** A request as it arrived. */
 export interface RecordedRequest {
@@ -186,7 +171,7 @@ export class FakeService {
   readonly moreKeys = new Set<string>();
   /** Grows with every change; part of the versions in the list. */
   sequence = 0;
-  private readonly server: Server;
+  private readonly server;
   readonly #archives = new Map<string, { readonly sizeBytes: number; readonly zip: Promise<Buffer> }>();
   readonly #sockets = new Set<Socket>();
   readonly #pages = new Map<string, Reply>();
@@ -216,12 +201,14 @@ export class FakeService {
     return service;
   }
 
-  close(): Promise<void> {
-    return closed(this.server);
+  async close(): Promise<void> {
+    this.server.closeAllConnections();
+    this.server.close();
+    await once(this.server, 'close');
   }
 
   get origin(): string {
-    return originOf(this.server);
+    return `http://127.0.0.1:${(this.server.address() as AddressInfo).port}`;
   }
 
   get baseUrl(): string {
@@ -240,13 +227,10 @@ export class FakeService {
 
   /** Makes a repository. A full name with a host makes a Git repository. */
   addRepository(fullName: string, files: Readonly<Record<string, string>> = {}): FakeRepository {
-    const isGit = fullName.includes('/');
     this.sequence += 1;
     const repository: FakeRepository = {
       id: uuidOf(`${this.sequence} ${fullName}`),
-      name: shortName(fullName),
-      fullName,
-      url: isGit ? `https://${fullName}` : null,
+      ...namesOf(fullName),
       createdAtMs: FIRST_MOMENT_MS + this.sequence * 1000,
       defaultBranch: 'main',
       branches: new Map(),
@@ -268,9 +252,7 @@ export class FakeService {
   }
 
   renameRepository(repository: FakeRepository, fullName: string): void {
-    repository.fullName = fullName;
-    repository.name = shortName(fullName);
-    repository.url = fullName.includes('/') ? `https://${fullName}` : null;
+    Object.assign(repository, namesOf(fullName));
   }
 
   /** Writes a file; a workbook gets a new version. */
@@ -373,32 +355,31 @@ export class FakeService {
     if (fault?.kind === 'delay') await fault.released;
     const whole = await this.reply(request);
     const reply = this.knobs.ranges ? partOf(whole, request.headers) : whole;
-    if (fault === null || fault.kind === 'delay') this.send(response, reply, null);
-    else if (isOfBody(fault)) this.send(response, reply, fault);
-    else this.send(response, faulty(reply, fault), null);
+    this.send(response, fault === null ? reply : faulty(reply, fault), fault);
   }
 
-  private send(response: ServerResponse, reply: Reply, fault: BodyFault | null): void {
-    if (reply.status === 304) {
-      response.writeHead(304, reply.headers).end();
+  private send(response: ServerResponse, { status, headers, body }: Reply, fault: Fault | null): void {
+    if (status === 304) {
+      response.writeHead(304, headers).end();
       return;
     }
-    const { body } = reply;
     const delta = fault?.kind === 'length' ? fault.delta : 0;
     const isExact = this.knobs.length === 'content-length' && fault?.kind !== 'endless';
     const hasLength = isExact || fault?.kind === 'length';
     const length = hasLength ? { 'content-length': String(body.length + delta) } : {};
-    const { date, ...headers } = this.knobs.headers;
+    const { date, ...others } = this.knobs.headers;
     response.sendDate = date === undefined;
     if (this.knobs.length === 'until-closed') response.useChunkedEncodingByDefault = false;
     const clock = date === undefined || date === '' ? {} : { date };
-    response.writeHead(reply.status, { ...reply.headers, ...headers, ...clock, ...length });
+    response.writeHead(status, { ...headers, ...others, ...clock, ...length });
     response.flushHeaders();
     sendBody(response, body, fault);
   }
 
   private async reply(request: RecordedRequest): Promise<Reply> {
-    const { pathname, search } = splitTarget(request.path);
+    // By hand: a URL parser would resolve the path, but tests must see it as it came.
+    const [pathname = '', ...query] = request.path.split('?');
+    const search = query.join('?');
     const isV1 = pathname.startsWith('/api/v1/');
     const credential = isV1 ? request.headers.authorization : request.headers['x-api-key'];
     if (!pathname.startsWith('/api/')) return html(404);
@@ -469,7 +450,15 @@ export class FakeService {
       const integration = knobs.integration === 'id' ? repository.id : repository.fullName;
       const row = workbookRow(integration, branch, path, version, knobs);
       const bytes = repository.branches.get(branch)?.files.get(path);
-      if (knobs.digests && bytes !== undefined) Object.assign(row, { file: fileFacts(bytes) });
+      if (knobs.digests && bytes !== undefined)
+        Object.assign(row, {
+          file: {
+            size: bytes.length,
+            type: 'xlsx',
+            digest: digestOf(bytes),
+            created_at: instant(FIRST_MOMENT_MS, false),
+          },
+        });
       return Object.assign(row, knobs.listedAs?.(path, branch));
     });
     const ghosts = knobs.unlistedIntegrations.map((integration) => {
@@ -570,19 +559,14 @@ export class FakeService {
   }
 }
 
-function originOf(server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}
-
-async function closed(server: Server): Promise<void> {
-  server.closeAllConnections();
-  server.close();
-  await once(server, 'close');
-}
-
-function shortName(fullName: string): string {
-  const last = fullName.split('/').at(-1) ?? fullName;
-  return fullName.includes('/') ? last.replace(/\.git$/, '') : last;
+function namesOf(fullName: string) {
+  const isGit = fullName.includes('/');
+  const last = fullName.slice(fullName.lastIndexOf('/') + 1);
+  return {
+    name: isGit ? last.replace(/\.git$/, '') : last,
+    fullName,
+    url: isGit ? `https://${fullName}` : null,
+  };
 }
 
 function uuidOf(text: string): string {
@@ -590,32 +574,20 @@ function uuidOf(text: string): string {
   return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12}).*$/, '$1-$2-$3-$4-$5');
 }
 
-/** Splits a path by hand: a URL parser would resolve it, but tests must see it as it came. */
-function splitTarget(target: string): { pathname: string; search: string } {
-  const [pathname = '', ...query] = target.split('?');
-  return { pathname, search: query.join('?') };
-}
-
 function filesOf(repository: FakeRepository, branch: string): ReadonlyMap<string, Buffer> {
   return new Map(repository.branches.get(branch)?.files);
 }
 
-interface Row {
-  readonly repository: FakeRepository;
-  readonly branch: string;
-  readonly path: string;
-  readonly version: FakeVersion;
-}
-
-function rowsOf(repositories: readonly FakeRepository[], mode: FakeKnobs['rows']): Row[] {
+/** The listed versions, each with its place. */
+function rowsOf(repositories: readonly FakeRepository[], mode: FakeKnobs['rows']) {
   return repositories.flatMap((repository) => {
     const all = [...repository.branches].flatMap(([branch, { versions }]) =>
-      [...versions].map(([path, version]): Row => ({ repository, branch, path, version })),
+      [...versions].map(([path, version]) => ({ repository, branch, path, version })),
     );
     if (mode === 'per-branch') return all;
-    const latest = (one: Row, other: Row): Row =>
-      one.version.sequence < other.version.sequence ? other : one;
-    return [...Map.groupBy(all, ({ path }) => path).values()].map((rows) => rows.reduce(latest));
+    return [...Map.groupBy(all, ({ path }) => path).values()].map((rows) =>
+      rows.reduce((one, other) => (one.version.sequence < other.version.sequence ? other : one)),
+    );
   });
 }
 
@@ -670,15 +642,6 @@ function treeDigest(files: ReadonlyMap<string, Buffer>): string {
   return hash.digest('hex');
 }
 
-function fileFacts(bytes: Buffer): object {
-  return {
-    size: bytes.length,
-    type: 'xlsx',
-    digest: digestOf(bytes),
-    created_at: instant(FIRST_MOMENT_MS, false),
-  };
-}
-
 /** The time of a version: a second later for every change of the service. */
 export function versionTimeMs(version: Pick<FakeVersion, 'sequence'>): number {
   return FIRST_MOMENT_MS + version.sequence * 1000;
@@ -690,11 +653,8 @@ function instant(timeMs: number, microseconds: boolean): string {
 }
 
 function json(status: number, value: unknown): Reply {
-  return {
-    status,
-    headers: { 'content-type': 'application/json' },
-    body: Buffer.from(JSON.stringify(value)),
-  };
+  const headers = { 'content-type': 'application/json' };
+  return { status, headers, body: Buffer.from(JSON.stringify(value)) };
 }
 
 function html(status: number): Reply {
@@ -703,9 +663,8 @@ function html(status: number): Reply {
 
 function encoded({ contentEncoding }: FakeKnobs, type: string, body: Buffer): Reply {
   const headers = { 'content-type': type };
-  return contentEncoding === null
-    ? { status: 200, headers, body }
-    : { status: 200, headers: { ...headers, 'content-encoding': contentEncoding }, body: gzipSync(body) };
+  if (contentEncoding === null) return { status: 200, headers, body };
+  return { status: 200, headers: { ...headers, 'content-encoding': contentEncoding }, body: gzipSync(body) };
 }
 
 /** The requested part of a body; the whole body if its state has changed. */
@@ -723,7 +682,7 @@ function partOf(reply: Reply, headers: IncomingHttpHeaders): Reply {
   };
 }
 
-function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | null): void {
+function sendBody(response: ServerResponse, body: Buffer, fault: Fault | null): void {
   switch (fault?.kind) {
     case 'stall':
       response.write(body.subarray(0, fault.after));
@@ -735,9 +694,12 @@ function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | nul
         () => response.destroy(),
       );
       return;
-    case 'cut':
-      cutAfter(response, body.subarray(0, fault.after), fault.reset === true);
+    case 'cut': {
+      const { socket } = response;
+      const end = (): unknown => (fault.reset === true ? socket?.resetAndDestroy() : socket?.destroy());
+      response.write(body.subarray(0, fault.after), end);
       return;
+    }
     case 'endless':
       response.write(body.subarray(0, fault.after));
       sendForEver(response, fault.piece);
@@ -748,24 +710,14 @@ function sendBody(response: ServerResponse, body: Buffer, fault: BodyFault | nul
     case 'length':
       response.write(body, () => response.socket?.destroySoon());
       return;
-    case undefined:
-      if (body.length > LARGE_BYTES) {
-        Readable.from(piecesOf(body)).pipe(response);
-        return;
-      }
-      for (let at = 0; at < body.length; at += CHUNK_BYTES)
-        response.write(body.subarray(at, at + CHUNK_BYTES));
-      response.end();
+    default:
+      Readable.from(piecesOf(body)).pipe(response);
   }
 }
 
 function* piecesOf(body: Buffer): Generator<Buffer> {
-  for (let at = 0; at < body.length; at += LARGE_BYTES) yield body.subarray(at, at + LARGE_BYTES);
-}
-
-function cutAfter(response: ServerResponse, start: Buffer, isReset: boolean): void {
-  const { socket } = response;
-  response.write(start, () => (isReset ? socket?.resetAndDestroy() : socket?.destroy()));
+  const sizeBytes = body.length > LARGE_BYTES ? LARGE_BYTES : CHUNK_BYTES;
+  for (let at = 0; at < body.length; at += sizeBytes) yield body.subarray(at, at + sizeBytes);
 }
 
 function sendForEver(response: ServerResponse, piece: Buffer): void {
@@ -785,7 +737,8 @@ function sendSlowly(response: ServerResponse, body: Buffer, everyMs: number): vo
   response.on('close', () => clearInterval(timer));
 }
 
-function faulty(reply: Reply, fault: ReplyFault): Reply {
+/** The whole answer with a fault; other faults are about how it is sent. */
+function faulty(reply: Reply, fault: Fault): Reply {
   switch (fault.kind) {
     case 'status':
       return { ...json(fault.status, { detail: 'no' }), headers: { ...fault.headers } };
@@ -801,6 +754,8 @@ function faulty(reply: Reply, fault: ReplyFault): Reply {
       return { ...reply, body: reply.body.subarray(0, fault.keep) };
     case 'redirect':
       return { status: fault.status ?? 302, headers: { location: fault.to }, body: Buffer.alloc(0) };
+    default:
+      return reply;
   }
 }
 
