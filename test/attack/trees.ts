@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { closeSync, openSync, readdirSync, readFileSync } from 'node:fs';
 import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
@@ -7,14 +7,9 @@ import { setImmediate } from 'node:timers/promises';
 /** A tree as readers see it: the digests of its files by path. */
 export type Tree = ReadonlyMap<string, string>;
 
-/** The digest that manifests use. */
-export function sha256Of(bytes: Uint8Array): string {
-  return createHash('sha256').update(bytes).digest('hex');
-}
-
 /** The tree of files with these bytes. */
 export function treeOf(files: ReadonlyMap<string, Uint8Array>): Tree {
-  return new Map([...files].map(([path, bytes]) => [path, sha256Of(bytes)]));
+  return new Map([...files].map(([path, bytes]) => [path, hash('sha256', bytes)]));
 }
 
 /** Runs a read; null if nothing is there. */
@@ -42,7 +37,7 @@ export async function readTree(path: string): Promise<Tree | null> {
     for (const file of filesBelow(root, '')) {
       await setImmediate();
       const bytes = readable(() => readFileSync(join(root, file)));
-      if (bytes !== null) tree.set(file, sha256Of(bytes));
+      if (bytes !== null) tree.set(file, hash('sha256', bytes));
     }
     return tree;
   } finally {
@@ -114,7 +109,7 @@ export async function manifestFaults(directory: string, target: string): Promise
     }
     const said = `${size} ${mode} ${Date.parse(mtime)} ${sha256}`;
     const modeText = (stats.mode & 0o7777).toString(8).padStart(4, '0');
-    const found = `${stats.size} ${modeText} ${Math.round(stats.mtimeMs)} ${sha256Of(await readFile(file))}`;
+    const found = `${stats.size} ${modeText} ${Math.round(stats.mtimeMs)} ${hash('sha256', await readFile(file))}`;
     if (said !== found) faults.push(`${target}/${path}: the manifest says ${said}, it is ${found}`);
   }
   const listed = new Set(files.map((file) => file.path));

@@ -1,14 +1,14 @@
 import { randomBytes } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 import { ZipFile } from 'yazl';
 
+import { listen } from '../support/listen.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -45,13 +45,8 @@ async function serviceOf(sizes: Sizes): Promise<string> {
     });
     zip.end();
     zip.outputStream.pipe(response);
-  }).listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
   });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/api`;
+  return `http://${await listen(server)}/api`;
 }
 
 /** Peak memory of a sync, in MB (VmHWM, proc(5)). */

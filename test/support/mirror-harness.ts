@@ -1,6 +1,6 @@
 import { MirrorStatusReader } from '../../src/daemon/status/mirror-status.ts';
 import { reportShare } from '../../src/daemon/status/share-report.ts';
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
@@ -239,7 +239,7 @@ export class MirrorHarness {
     for (const [target, files] of Object.entries(trees)) {
       const listed = (await this.manifest(target)).files.map(({ path, sha256 }) => [path, sha256]);
       expect(Object.fromEntries(listed)).toStrictEqual(
-        Object.fromEntries([...files].map(([path, bytes]) => [path, sha256Of(bytes)])),
+        Object.fromEntries([...files].map(([path, bytes]) => [path, hash('sha256', bytes)])),
       );
     }
     const { folders } = await namesBelow(join(this.directory, 'mirror'));
@@ -330,9 +330,5 @@ function foldersOf(trees: Readonly<Record<string, ReadonlyMap<string, Buffer>>>)
 
 /** Short bytes as they are, so that a difference can be read; long ones as a digest. */
 function digest(bytes: Buffer): string {
-  return bytes.length <= 60 ? bytes.toString('latin1') : `${bytes.length} bytes ${sha256Of(bytes)}`;
-}
-
-function sha256Of(bytes: Buffer): string {
-  return createHash('sha256').update(bytes).digest('hex');
+  return bytes.length <= 60 ? bytes.toString('latin1') : `${bytes.length} bytes ${hash('sha256', bytes)}`;
 }

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
@@ -58,7 +58,7 @@ export async function publishFiles(
     const inventory: ManifestFile[] = [];
     for (const [name, text] of Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1))) {
       const same = known.get(name);
-      inventory.push(same?.sha256 === sha256Of(text) ? same : await stageText(stage, name, text));
+      inventory.push(same?.sha256 === hash('sha256', text) ? same : await stageText(stage, name, text));
     }
     const manifest = manifestOf(inventory, repositoryId, JSON.stringify(files));
     return await publishStage(store, stage, { manifest, before });
@@ -78,11 +78,7 @@ export async function stageText(
   await writeFile(join(stage.tree, path), text, { flag: 'wx', mode: 0o644 });
   stage.staged.add(path);
   const mode = await setTime(stage, path, mtimeMs);
-  return { path, sizeBytes: Buffer.byteLength(text), sha256: sha256Of(text), mtimeMs, mode };
-}
-
-function sha256Of(text: string): string {
-  return createHash('sha256').update(text).digest('hex');
+  return { path, sizeBytes: Buffer.byteLength(text), sha256: hash('sha256', text), mtimeMs, mode };
 }
 
 /** The files below a folder, with their texts. */

@@ -63,32 +63,20 @@ export function shuffled<T>(items: readonly T[], random: () => number): T[] {
 }
 
 /** A sample of points, from all strata in turn. */
-export function sampleOf<Point extends Pick<AttackPoint, 'stratum'>>(
-  points: readonly Point[],
-  count: number,
-  seedNumber: number,
-): Point[] {
-  const random = randomOf(seedNumber);
-  const strata = new Map<string, Point[]>();
-  for (const point of shuffled(points, random)) {
-    strata.set(point.stratum, [...(strata.get(point.stratum) ?? []), point]);
-  }
+function sampleOf(points: readonly AttackPoint[], count: number): AttackPoint[] {
+  const random = randomOf(seed);
+  const strata = Map.groupBy(shuffled(points, random), ({ stratum }) => stratum);
   const queues = shuffled([...strata.values()], random);
   const rounds = Math.max(0, ...queues.map((queue) => queue.length));
-  const chosen: Point[] = [];
-  for (let round = 0; round < rounds; round += 1) {
-    chosen.push(...queues.flatMap((queue) => queue.slice(round, round + 1)));
-  }
-  return chosen.slice(0, count);
+  return Array.from({ length: rounds }, (_, round) => queues.flatMap((queue) => queue[round] ?? []))
+    .flat()
+    .slice(0, count);
 }
 
 /** The points to try now: the requested one, all, or a sample. */
-export function chosenPoints<Point extends Pick<AttackPoint, 'id' | 'stratum'>>(
-  points: readonly Point[],
-  sampleSize: number,
-): readonly Point[] {
+function chosenPoints(points: readonly AttackPoint[], sampleSize: number): readonly AttackPoint[] {
   if (onlyPoint !== undefined) return points.filter(({ id }) => isAskedFor(id, onlyPoint));
-  return asked === 'all' ? points : sampleOf(points, askedSize ?? sampleSize, seed);
+  return asked === 'all' ? points : sampleOf(points, askedSize ?? sampleSize);
 }
 
 /** The cells whose points are tried now: that of the requested point, all, or a sample. */

@@ -1,5 +1,5 @@
 import { type BookType, type CellObject, utils, type WorkBook, write } from '@e965/xlsx';
-import { ZipFile } from 'yazl';
+import { buildZip } from './zip-builder.ts';
 
 /** A small workbook with some rows. */
 export function makeBook(rows: ReadonlyArray<ReadonlyArray<string | number>> = [['a', 1]]): WorkBook {
@@ -17,14 +17,9 @@ export function bytesOf(book: WorkBook, format: BookType | 'biff3' | 'biff4'): B
 }
 
 /** Makes a zip of parts, by name. */
-export async function zipOf(parts: Readonly<Record<string, string | Buffer>>): Promise<Buffer> {
-  const zip = new ZipFile();
-  for (const [name, content] of Object.entries(parts))
-    zip.addBuffer(Buffer.from(content), name, { compress: content.length < 1_000_000 });
-  zip.end();
-  const chunks: Buffer[] = [];
-  for await (const chunk of zip.outputStream as AsyncIterable<Buffer>) chunks.push(chunk);
-  return Buffer.concat(chunks);
+export function zipOf(parts: Readonly<Record<string, string | Buffer>>): Buffer {
+  const entries = Object.entries(parts);
+  return buildZip(entries.map(([name, data]) => ({ name, data, method: data.length < 1_000_000 ? 8 : 0 })));
 }
 
 const CONTENT_TYPES = `<?xml version="1.0" encoding="UTF-8"?>

@@ -8,7 +8,7 @@ import type { FakeKnobs, FakeRepository } from '../../support/fake-service.ts';
 import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 import { partsWith, sheetOf, zipOf } from '../../support/workbooks.ts';
 
-const NEW = await zipOf(partsWith(sheetOf('<sheetData/>'), { 'xl/media/image1.png': randomBytes(200_000) }));
+const NEW = zipOf(partsWith(sheetOf('<sheetData/>'), { 'xl/media/image1.png': randomBytes(200_000) }));
 /** Only the middle of this format gives its length. */
 const OLD = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), randomBytes(200_000)]);
 

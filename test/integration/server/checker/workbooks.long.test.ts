@@ -132,10 +132,10 @@ describe('the rows', () => {
 describe('the status of workbooks', () => {
   const types = (mainPart: string): string =>
     `<Types><Override PartName="${mainPart}" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>`;
-  const packageOf = (contentTypes: string | Buffer, part = 'xl/workbook.xml'): Promise<Buffer> =>
+  const packageOf = (contentTypes: string | Buffer, part = 'xl/workbook.xml'): Buffer =>
     zipOf({ '[Content_Types].xml': contentTypes, [part]: '<workbook/>' });
 
-  const GOOD: Readonly<Record<string, () => Buffer | Promise<Buffer>>> = {
+  const GOOD: Readonly<Record<string, () => Buffer>> = {
     'a.xlsx': () => bytesOf(makeBook(), 'xlsx'),
     'named otherwise.xlsx': () => bytesOf(makeBook(), 'xlsb'),
     'b.xls': () => bytesOf(makeBook(), 'biff8'),
@@ -149,7 +149,7 @@ describe('the status of workbooks', () => {
       zipOf({ '[Content_Types].xml': types('/x.xml'), 'x.bin': randomBytes(65 * 1024 * 1024) }),
   };
 
-  const BAD: Readonly<Record<string, readonly [string, () => Buffer | Promise<Buffer>]>> = {
+  const BAD: Readonly<Record<string, readonly [string, () => Buffer]>> = {
     'empty.xlsx': ['foreign', () => Buffer.alloc(0)],
     'pointer.xlsx': ['foreign', () => Buffer.from('version https://git-lfs.github.com/spec/v1\n')],
     'table.xlsx': ['foreign', () => bytesOf(makeBook(), 'html')],
@@ -184,8 +184,8 @@ describe('the status of workbooks', () => {
   it('is processing until a file was checked, and then success for every file that its owner can open', async () => {
     const bench = await makeBench(bytesOf(makeBook(), 'xlsx'));
     const changes: FileChange[] = [];
-    for (const [path, make] of Object.entries(GOOD)) changes.push(write(path, await make()));
-    for (const [path, [, make]] of Object.entries(BAD)) changes.push(write(path, await make()));
+    for (const [path, make] of Object.entries(GOOD)) changes.push(write(path, make()));
+    for (const [path, [, make]] of Object.entries(BAD)) changes.push(write(path, make()));
     await bench.commit(changes);
     const { library, failed } = checkedLibrary(bench.registry);
     onTestFinished(library.close);
