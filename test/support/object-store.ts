@@ -9,7 +9,7 @@ import { listen } from './listen.ts';
  */
 export interface ObjectStore {
   /** The stored objects, by key. */
-  readonly objects: ReadonlyMap<string, Buffer>;
+  readonly objects: ReadonlyMap<string, StoredObject>;
   /** `localhost:PORT` */
   readonly address: string;
 }
@@ -70,7 +70,6 @@ export async function startObjectStore(
   onStored: (store: ObjectStore, key: string) => void,
 ): Promise<ObjectStore> {
   const stored = new Map<string, StoredObject>();
-  const objects = new Map<string, Buffer>();
   const server = createServer((request, response) => {
     void (async () => {
       const { pathname, searchParams } = new URL(request.url ?? '', 'http://localhost');
@@ -79,23 +78,18 @@ export async function startObjectStore(
       if (request.method === 'PUT') {
         const object = { bytes, metadata: metadataOf(request.headers) };
         stored.set(key, object);
-        objects.set(key, bytes);
         onStored(store, key);
         response.writeHead(200, { etag: tagOf(object) }).end();
       } else if (request.method === 'DELETE') {
         stored.delete(key);
-        objects.delete(key);
         response.writeHead(204).end();
       } else if (key === '') {
         response.writeHead(200, { 'content-type': 'application/xml' }).end(listingOf(stored, searchParams));
       } else {
         const object = stored.get(key);
-        const headers = {
+        response.writeHead(object === undefined ? 404 : 200, {
           'content-length': object?.bytes.length ?? 0,
           'last-modified': new Date(0).toUTCString(),
-        };
-        response.writeHead(object === undefined ? 404 : 200, {
-          ...headers,
           ...object?.metadata,
           etag: object === undefined ? '' : tagOf(object),
         });
@@ -103,6 +97,6 @@ export async function startObjectStore(
       }
     })();
   });
-  const store: ObjectStore = { objects, address: await listen(server) };
+  const store: ObjectStore = { objects: stored, address: await listen(server) };
   return store;
 }

@@ -1,8 +1,8 @@
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync } from 'node:fs';
+import { once } from 'node:events';
 import { mkdir, readdir } from 'node:fs/promises';
-import { createServer } from 'node:net';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -13,7 +13,7 @@ import { type AtEnd, temporaryFolder } from './temporary.ts';
 /** A free port. */
 export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
-  await new Promise((resolve) => server.once('listening', resolve));
+  await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   await new Promise((resolve) => server.close(resolve));
   return port;
@@ -58,11 +58,7 @@ export async function startRedis({
   port,
   args = [],
   atEnd = onTestFinished,
-}: ServerOptions & { readonly server?: RedisServer; readonly port?: number } = {}): Promise<{
-  readonly address: string;
-  readonly port: number;
-  readonly kill: (signal: NodeJS.Signals) => void;
-}> {
+}: ServerOptions & { readonly server?: RedisServer; readonly port?: number } = {}) {
   const [folder, at] = [await temporaryFolder(atEnd), port ?? (await freePort())];
   const where = ['--port', String(at), '--bind', '127.0.0.1', '--save', ''];
   const kill = runServer(server, [...where, ...args], folder, atEnd);
@@ -93,12 +89,7 @@ export const postgres = await postgresBinaries();
 export async function startPostgres(
   binaries: string,
   { args = [], atEnd = onTestFinished }: ServerOptions = {},
-): Promise<{
-  readonly address: string;
-  readonly restart: () => Promise<void>;
-  /** Runs SQL. @throws Error with its message */
-  readonly sql: (text: string) => void;
-}> {
+) {
   const [folder, port] = [await temporaryFolder(atEnd), await freePort()];
   const data = join(folder, 'data');
   await mkdir(data);
@@ -123,7 +114,8 @@ export async function startPostgres(
       stop();
       await start();
     },
-    sql: (text) => {
+    /** Runs SQL. @throws Error with its message */
+    sql: (text: string) => {
       const connection = ['-h', '127.0.0.1', '-p', String(port), '-v', 'ON_ERROR_STOP=1'];
       const { status, stderr } = runAs('psql', ...connection, '-c', text);
       if (status !== 0) throw new Error(String(stderr));

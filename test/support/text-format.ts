@@ -1,21 +1,8 @@
 /** One line of a scrape. */
-export interface ScrapedSample {
-  readonly name: string;
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
-}
-
-interface Family {
-  readonly name: string;
-  readonly help: string;
-  readonly type: string;
-}
+export type ScrapedSample = ReturnType<typeof parseSample>;
 
 /** A scrape. */
-export interface Scrape {
-  readonly families: ReadonlyMap<string, Family>;
-  readonly samples: readonly ScrapedSample[];
-}
+export type Scrape = ReturnType<typeof parseMetrics>;
 
 const COMMENTS = /^# HELP (\S+) (.*)\n# TYPE \1 (\w+)$/gm;
 const SAMPLE = /^([\w:]+)(?:\{([^]*)\})? ([+-]?(?:\d+(?:\.\d+)?(?:e[+-]?\d+)?|Inf)|NaN)$/;
@@ -27,13 +14,11 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\\\': '\\', '\\n': '\n', '
  * scrapers read them, and no family or series occurs twice.
  * @throws Error that names the line
  */
-export function parseMetrics(text: string): Scrape {
+export function parseMetrics(text: string) {
   if (!text.endsWith('\n')) throw new Error('the last line has no end');
-  const families = [...text.matchAll(COMMENTS)].map(([, name = '', help = '', type = '']): Family => ({
-    name,
-    help,
-    type,
-  }));
+  const families = [...text.matchAll(COMMENTS)].map(([, name = '', help = '', type = '']) => {
+    return { name, help, type };
+  });
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   const series = [...families.map(({ name }) => name), ...lines.map((line) => line.replace(/ \S+$/, ' '))];
   const twice = series.find((each, index) => series.indexOf(each) !== index);
@@ -44,7 +29,7 @@ export function parseMetrics(text: string): Scrape {
   };
 }
 
-function parseSample(line: string): ScrapedSample {
+function parseSample(line: string) {
   const [, name, given = '', value = ''] = SAMPLE.exec(line) ?? [];
   const labels = [...given.matchAll(LABEL)];
   if (name === undefined || labels.map(([label]) => label).join(',') !== given)

@@ -8,7 +8,6 @@ import { MirrorError } from '../../src/lib/errors/errors.ts';
 import {
   feedArchive,
   receiveArchive,
-  type UnpackedArchive,
   type UnpackOptions as AllOptions,
 } from '../../src/mirror/archive/unpack.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
@@ -20,14 +19,12 @@ export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPa
 }
 
 /** An unpacked archive, and the bytes of its files by path. */
-export interface Unpacked extends UnpackedArchive {
-  readonly files: Readonly<Record<string, Buffer>>;
-}
+export type Unpacked = Awaited<ReturnType<typeof unpackZip>>;
 
 let lastId = 0;
 
 /** Unpacks an archive as a thread does, into a temporary folder. @throws MirrorError as `receiveArchive` */
-export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}): Promise<Unpacked> {
+export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}) {
   const { pieces = [zip.length], ...given } = options;
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
   const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];

@@ -32,9 +32,9 @@ interface Manifest {
 /** The differences between a manifest in the bucket and its files, a line each. */
 function differences({ objects }: ObjectStore, key: string): string[] {
   const target = key.slice('manifests/'.length, -'.json'.length);
-  const { files } = JSON.parse(String(objects.get(key))) as Manifest;
+  const { files } = JSON.parse(String(objects.get(key)?.bytes)) as Manifest;
   return files.flatMap(({ path, sha256 }) => {
-    const bytes = objects.get(`mirror/${target}/${path}`);
+    const bytes = objects.get(`mirror/${target}/${path}`)?.bytes;
     return bytes !== undefined && createHash('sha256').update(bytes).digest('hex') === sha256 ? [] : [path];
   });
 }
@@ -93,7 +93,7 @@ it.skipIf(missing !== '')(
     const settings = variablesOf(own);
     const daemon = start(['run', '--config', join(folder, 'config.yaml')], settings);
     const copied = (): Record<string, string> =>
-      Object.fromEntries([...store.objects].map(([key, bytes]) => [key, bytes.toString('base64')]));
+      Object.fromEntries([...store.objects].map(([key, { bytes }]) => [key, bytes.toString('base64')]));
     const follows = () => vi.waitFor(async () => expect(copied()).toEqual(await contentsOf(directory)), WAIT);
     await vi.waitFor(() => expect(manifests).toBeGreaterThanOrEqual(3), WAIT);
 
