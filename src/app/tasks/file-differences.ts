@@ -66,35 +66,26 @@ export function countDifferences(
 /** Removed files of a state. @param paths which the state need not contain */
 export function removedAt(files: readonly ManifestFile[], paths: readonly string[]): FileDifference[] {
   const known = new Map(files.map((file) => [file.path, file]));
-  const unknown: FileState = { sizeBytes: null, sha256: null, workbook: null };
-  return paths.map((path) => {
-    const file = known.get(path);
-    return {
-      change: 'removed',
-      path,
-      movedFrom: null,
-      before: file === undefined ? unknown : stateOf(file),
-      after: null,
-    };
-  });
+  return paths.map((path) => differenceOf(known.get(path) ?? { path, sizeBytes: null, sha256: null }, null));
 }
 
-/** A file as a difference describes it. */
-export function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
-  return { sizeBytes, sha256, workbook: workbook ?? null };
+/** A file at its place in a state, as far as known. */
+type PlacedFile = Pick<ManifestFile, 'path'> &
+  Omit<FileState, 'workbook'> &
+  Partial<Pick<FileState, 'workbook'>>;
+
+/** The difference between two states of a file, one of which is there. */
+export function differenceOf(before: PlacedFile | null, after: PlacedFile | null): FileDifference {
+  const path = (after ?? before)?.path ?? '';
+  const states = { before: before && stateOf(before), after: after && stateOf(after) };
+  if (before === null) return { change: 'added', path, movedFrom: null, ...states };
+  if (after === null || before.path === path)
+    return { change: after === null ? 'removed' : 'changed', path, movedFrom: null, ...states };
+  return { change: 'moved', path, movedFrom: before.path, ...states };
 }
 
-/** One of the two is there. */
-function differenceOf(before: ManifestFile | null, after: ManifestFile | null): FileDifference {
-  const states = {
-    before: before === null ? null : stateOf(before),
-    after: after === null ? null : stateOf(after),
-  };
-  if (before === null) return { change: 'added', path: after?.path ?? '', movedFrom: null, ...states };
-  if (after === null) return { change: 'removed', path: before.path, movedFrom: null, ...states };
-  return before.path === after.path
-    ? { change: 'changed', path: after.path, movedFrom: null, ...states }
-    : { change: 'moved', path: after.path, movedFrom: before.path, ...states };
+function stateOf({ sizeBytes, sha256, workbook = null }: PlacedFile): FileState {
+  return { sizeBytes, sha256, workbook };
 }
 
 function hasBytes({ sizeBytes }: ManifestFile): boolean {

@@ -11,35 +11,43 @@ import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../o
 import { findTargets } from '../target-names.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
-/** A target that may be forgotten. */
-export type Forgettable = Awaited<ReturnType<typeof listForgettable>>[number];
-
 /** Targets as they are named. */
 interface NamedTargets {
   readonly targets: readonly string[];
+}
+
+/** A target that may be forgotten. */
+export interface Forgettable {
+  readonly target: string;
+  readonly id: TargetId;
+  /** Why it is not mirrored again: the settings leave it out, the service no longer has it, or only the inventory names it. */
+  readonly because: 'deselected' | 'gone' | 'lost';
+  /** False if its tree was removed by hand. */
+  readonly treePresent: boolean;
+  readonly files: number;
+  readonly sizeBytes: number;
+}
+
+/** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
+export async function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
+  // Most mistakes are found without waiting for a pass.
+  await listForgettable(work, wish);
+  return work.whileIdle(async (mirror) => {
+    // A pass that was waited for may have found one in the service again.
+    const chosen = await listForgettable(work, wish);
+    await forgetNow(mirror, chosen);
+    return chosen;
+  });
 }
 
 /**
  * Looks up targets that would not be mirrored again, and so may be forgotten. Each of several instances names its own.
  * @throws MirrorError `target.unknown`, `target.mirrored` for one that would be mirrored again, `directory.*`, `disk.*`, `state.unavailable`
  */
-export async function listForgettable(work: TaskWork, wish: NamedTargets) {
-  return (await choose(work, wish)).map(({ id: _id, ...target }) => target);
-}
-
-/** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
-export async function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
-  // Most mistakes are found without waiting for a pass.
-  await choose(work, wish);
-  return work.whileIdle(async (mirror) => {
-    // A pass that was waited for may have found one in the service again.
-    const chosen = await choose(work, wish);
-    await forgetNow(mirror, chosen);
-    return chosen.map(({ id: _id, ...target }) => target);
-  });
-}
-
-function choose({ settings, emit }: TaskWork, { targets }: NamedTargets): Promise<readonly Chosen[]> {
+export function listForgettable(
+  { settings, emit }: TaskWork,
+  { targets }: NamedTargets,
+): Promise<readonly Forgettable[]> {
   const ofDirectory = settings.ofDirectory();
   return withReader(ofDirectory, emit, async (reader) => {
     const { layout, shard } = reader.store;
@@ -57,27 +65,16 @@ function choose({ settings, emit }: TaskWork, { targets }: NamedTargets): Promis
   });
 }
 
-interface Chosen {
-  readonly target: string;
-  readonly id: TargetId;
-  /** Why it is not mirrored again: the settings leave it out, the service no longer has it, or only the inventory names it. */
-  readonly because: 'deselected' | 'gone' | 'lost';
-  /** False if its tree was removed by hand. */
-  readonly treePresent: boolean;
-  readonly files: number;
-  readonly sizeBytes: number;
-}
-
 /** Every target with a manifest, a record or an entry in the inventory, by path; null for one that the next pass would mirror again. */
 async function knownTargets(
   settings: SettingsFor<'directory'>,
   reader: MirrorReader,
-): Promise<ReadonlyMap<string, Chosen | null>> {
+): Promise<ReadonlyMap<string, Forgettable | null>> {
   const { store } = reader;
   const { published, records, statuses, ids } = await readTargets(settings, reader);
   const { selection } = statusPolicyOf(settings);
   const present = new Set(published.filter(({ treePresent }) => treePresent).map(({ path }) => path));
-  const entries = new Map<string, Chosen | null>();
+  const entries = new Map<string, Forgettable | null>();
   const { targets } = await readTargetList(store.layout);
   for (const { path, repositoryId, branch } of targets) {
     if (!owns(store.shard, repositoryId)) continue;
@@ -99,7 +96,7 @@ async function knownTargets(
 /** Moves the trees to the history, and removes all other traces of the targets. */
 async function forgetNow(
   { emit, store, state, isPulling }: IdleMirror,
-  entries: readonly Chosen[],
+  entries: readonly Forgettable[],
 ): Promise<void> {
   const keys = new Set(entries.map(({ id }) => targetKey(id)));
   for (const { target, id } of entries) {

@@ -10,7 +10,7 @@ import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
-import { type FileDifference, fileDifferences, stateOf } from './file-differences.ts';
+import { differenceOf, type FileDifference, fileDifferences } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
 
 /**
@@ -105,11 +105,9 @@ function listedChanges(
   return [...own.values()]
     .flatMap((row): FileDifference[] => {
       const { path, versionId, sizeBytes = null, sha256 = null } = row;
-      const after = { sizeBytes, sha256, workbook: workbookOf(row) };
-      const file = files.get(path);
-      if (file === undefined) return [{ change: 'added', path, movedFrom: null, before: null, after }];
-      const isSame = file.workbook?.versionId === versionId || file.sha256 === sha256;
-      return isSame ? [] : [{ change: 'changed', path, movedFrom: null, before: stateOf(file), after }];
+      const file = files.get(path) ?? null;
+      const isSame = file !== null && (file.workbook?.versionId === versionId || file.sha256 === sha256);
+      return isSame ? [] : [differenceOf(file, { path, sizeBytes, sha256, workbook: workbookOf(row) })];
     })
     .sort((a, b) => byCodeUnits(a.path, b.path));
 }
