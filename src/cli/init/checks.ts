@@ -6,6 +6,7 @@ import { baseUrl as addressKind } from '../../config/addresses.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
+import { REPOSITORIES_PATH, underOtherName } from '../../lib/api/requests.ts';
 import { closing } from '../../lib/concurrency/shared-work.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
 import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
@@ -16,7 +17,7 @@ import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
-import { askForList } from '../settings/list-answer.ts';
+import { Asker, type ProbeAnswer } from '../../probe/connection.ts';
 
 /** Sets a value as if a flag had given it. */
 export function give(layer: Layer, name: string, value: string): void {
@@ -37,7 +38,7 @@ export async function findApi(layer: Layer): Promise<string> {
   const found: string[] = [];
   let hint = 'Paste the address that the browser shows while the application is open.';
   for (const baseUrl of addressCandidates(String(pasted))) {
-    const { status = 0, headers = {}, failure = null } = (await askForList(baseUrl, 'current', null)) ?? {};
+    const { status = 0, headers = {}, failure = null } = (await askWithoutKey(baseUrl)) ?? {};
     if (isOfApi(status, headers['content-type'])) {
       give(layer, 'service.baseUrl', baseUrl);
       return `The API is at ${baseUrl}`;
@@ -46,6 +47,24 @@ export async function findApi(layer: Layer): Promise<string> {
     hint = failure?.hint ?? hint;
   }
   throw new MirrorError('service.not_found', ['The API of the service does not answer:', ...found], { hint });
+}
+
+/** Timeouts of one answer, and of all answers at an address, in milliseconds. */
+const ANSWER_MS = 10_000;
+const ALL_MS = 60_000;
+
+/** Asks for the repositories without a key, once by each name of the list until one exists. @returns the last answer, if one came */
+async function askWithoutKey(baseUrl: string): Promise<Omit<ProbeAnswer, 'body'> | undefined> {
+  const targets = [REPOSITORIES_PATH, underOtherName(REPOSITORIES_PATH)];
+  const limits = { timeoutMs: ANSWER_MS, signal: AbortSignal.timeout(ALL_MS), maxRequests: targets.length };
+  const asker = new Asker({ baseUrl, credential: () => null, ...limits, onProgress: () => {} });
+  for (const target of targets) {
+    // It throws if a key is asked for, or fewer requests: the status says so.
+    await asker.ask({ target }).catch(() => {});
+    if (asker.answers.at(-1)?.status !== 404) break;
+  }
+  await asker.close();
+  return asker.answers.at(-1);
 }
 
 /** Tries the API key, and counts what it lists. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */

@@ -5,11 +5,13 @@ import { promisify } from 'node:util';
 import { buildConnector } from 'undici';
 
 import { checkCommand } from '../../app/command-hooks.ts';
+import { connect } from '../../app/installation.ts';
 import { openStateOf } from '../../app/open-reader.ts';
 import { sharingSetting } from '../../config/changes.ts';
 import { effectiveSettings } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
-import { CREDENTIAL_PLACES, type Generation } from '../../lib/api/requests.ts';
+import { Secret } from '../../config/secret.ts';
+import type { Generation } from '../../lib/api/requests.ts';
 import { closing, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn } from '../../lib/disk/lock-reach.ts';
 import { existingAbove, ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
@@ -31,11 +33,10 @@ import {
   warning,
   well,
 } from './findings.ts';
-import { askForList } from './list-answer.ts';
 
 type Loaded = LoadedSettings<readonly ['service', 'directory']>;
 
-/** Timeouts of one check, and of one connection in it, in milliseconds. */
+/** Timeouts of one check, and of one answer in it, in milliseconds: after some tries, a check still ends by its own error. */
 const CHECK_MS = 60_000;
 const ANSWER_MS = 10_000;
 
@@ -101,26 +102,29 @@ function userFinding(directory: string): Finding {
   return warning('user', finding, whatToDo);
 }
 
-async function checkKeys({ service }: Loaded['settings'], generation: Generation): Promise<Finding[]> {
+/** Reads a list of the service with each key of a setting alone. */
+async function checkKeys(settings: Loaded['settings'], generation: Generation): Promise<Finding[]> {
+  const { baseUrl } = settings.service;
   const name = generation === 'current' ? 'apiKey' : 'apiToken';
-  const answers = [];
-  for (const key of service[name]?.revealAll() ?? []) {
-    const answer = await askForList(service.baseUrl, generation, key);
-    if (answer === undefined) break;
-    answers.push(answer);
-    if (answer.failure !== null) break;
+  const failures: (MirrorError | null)[] = [];
+  let serviceTimeMs: number | null = null;
+  for (const key of settings.service[name]?.revealAll() ?? []) {
+    const service = { ...settings.service, [name]: new Secret(() => [key]), timeout: ANSWER_MS };
+    const client = connect({ ...settings, service }, { form: null }, () => {});
+    const read = closing(client, async () => {
+      const { signal } = new AbortController();
+      if (generation === 'current') ({ serviceTimeMs } = await client.repositories(signal));
+      else if ((await client.workbooks(signal)) === null)
+        throw new MirrorError('service.not_found', 'the service has no v1, so that the token is of no use');
+    });
+    const failure = await read.then(() => null, toMirrorError);
+    if (generation === 'current' && failure !== null && failure.code !== 'credentials.refused')
+      return [failed('service.baseUrl', failure)];
+    failures.push(failure);
   }
-  const found = keyFindings(`service.${name}`, answers, CREDENTIAL_PLACES[generation]);
-  const [first] = answers;
-  if (generation === 'v1' || first === undefined) return found;
-  if (first.failure !== null) return [failed('service.baseUrl', first.failure)];
-  const finding = `${service.baseUrl} answers (status ${first.status})`;
-  if (first.status === 404) {
-    const whatToDo =
-      'There is no API at this address: it is that of the application, followed by /api. `init` finds it.';
-    return [{ verdict: 'error', subject: 'service.baseUrl', finding, whatToDo }];
-  }
-  return [well('service.baseUrl', finding), ...found, clockFinding(first.headers['date'], first.atMs)];
+  const found = keyFindings(`service.${name}`, failures);
+  if (generation === 'v1' || failures.length === 0) return found;
+  return [well('service.baseUrl', `${baseUrl} answers`), ...found, clockFinding(serviceTimeMs, Date.now())];
 }
 
 async function checkFileSystem({ directory, publish, archive }: Loaded['settings']): Promise<Finding[]> {

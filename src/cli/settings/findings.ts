@@ -1,6 +1,6 @@
 import type { sharingSetting } from '../../config/changes.ts';
 import { type LockReach, type MountLocks, mountText } from '../../lib/disk/lock-reach.ts';
-import { toMirrorError } from '../../lib/errors/errors.ts';
+import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import type { Room } from '../../lib/disk/place-facts.ts';
 import { counted, roughDuration, roughSize } from '../../lib/text/humanize.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
@@ -55,19 +55,15 @@ export function roomFindings(room: Room | null): Finding[] {
   ];
 }
 
-/**
- * The difference between this machine's clock and the service's.
- * @param date the header of an answer (RFC 9110, section 6.6.1)
- * @param nowMs when the answer came, in milliseconds since the epoch
- */
-export function clockFinding(date: string | undefined, nowMs: number): Finding {
-  const differenceMs = Math.abs(Date.parse(date ?? '') - nowMs);
-  if (Number.isNaN(differenceMs))
+/** The difference between the clocks of the service, if it tells its time, and of this machine, in milliseconds since the epoch. */
+export function clockFinding(theirsMs: number | null, oursMs: number): Finding {
+  if (theirsMs === null)
     return warning(
       'clock',
       'the service does not send its time',
       'Compare the clock by hand: `timedatectl`.',
     );
+  const differenceMs = Math.abs(theirsMs - oursMs);
   const finding = `it differs from the service's by ${roughDuration(differenceMs)}`;
   if (differenceMs < CLOCK_STEP_MS) return well('clock', finding);
   return warning('clock', finding, 'Set it by NTP (`timedatectl set-ntp true`), here or there.');
@@ -98,28 +94,14 @@ export function locksFindings(
 
 /**
  * The findings on the keys of a setting, named by their positions.
- * @param answers one for each key, in order, with status 0 if none came; fewer if the service does not answer
- * @param place the page on which a person makes such a key
+ * @param failures one for each key, in order; null for an accepted one
  */
-export function keyFindings(
-  setting: string,
-  answers: readonly { readonly status: number; readonly failure: Error | null }[],
-  place: string,
-): Finding[] {
-  const isAnyAccepted = answers.some(({ status }) => status === 200);
-  return answers.map(({ status, failure }, index) => {
-    const subject = answers.length === 1 ? setting : `${setting}, key ${index + 1} of ${answers.length}`;
-    if (failure !== null) return failed(subject, failure);
-    if (status === 200) return well(subject, 'the service accepts it');
-    const isMissing = status === 404 && setting === 'service.apiToken';
-    const verdict = isAnyAccepted || isMissing ? 'warning' : 'error';
-    if (status === 401 || status === 403) {
-      const whatToDo = `Replace it by a new one from ${place}${isAnyAccepted ? ', or remove it' : ''}.`;
-      return { verdict, subject, finding: `the service refuses it (status ${status})`, whatToDo };
-    }
-    const finding = `the service answers with status ${status}`;
-    const whatToDo = 'Check service.baseUrl, and ask the operator of the service; v1 may be missing there.';
-    return { verdict, subject, finding, whatToDo };
+export function keyFindings(setting: string, failures: readonly (MirrorError | null)[]): Finding[] {
+  return failures.map((failure, index) => {
+    const subject = failures.length === 1 ? setting : `${setting}, key ${index + 1} of ${failures.length}`;
+    if (failure === null) return well(subject, 'the service accepts it');
+    const isEnough = failures.includes(null) || failure.code === 'service.not_found';
+    return { ...failed(subject, failure), verdict: isEnough ? 'warning' : 'error' };
   });
 }
 

@@ -1,28 +1,29 @@
 import { describe, expect, it } from 'vitest';
 
+import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.ts';
 import * as findings from '../../../../src/cli/settings/findings.ts';
 
 const { clockFinding, describeFindings, keyFindings, roomFindings, well } = findings;
 
 describe('findings of config check', () => {
   it('name a key by its position, and judge a refused one by the others', () => {
-    const verdicts = (...statuses: number[]) => {
-      const answers = statuses.map((status) => ({ status, failure: status === 0 ? new Error('no') : null }));
-      const found = keyFindings('the key', answers, 'Access');
-      return found.map(({ verdict, subject }) => `${verdict} ${subject}`);
+    const verdicts = (...codes: (ErrorCode | null)[]) => {
+      const failures = codes.map((code) => code && new MirrorError(code, 'no'));
+      return keyFindings('the key', failures).map(({ verdict, subject }) => `${verdict} ${subject}`);
     };
-    expect(verdicts(401, 200)).toEqual(['warning the key, key 1 of 2', 'ok the key, key 2 of 2']);
-    expect(verdicts(401)).toEqual(['error the key']);
-    expect(verdicts(0)).toEqual(['error the key']);
+    expect(verdicts('credentials.refused', null)).toEqual([
+      'warning the key, key 1 of 2',
+      'ok the key, key 2 of 2',
+    ]);
+    expect(verdicts('credentials.refused')).toEqual(['error the key']);
+    expect(verdicts('service.not_found')).toEqual(['warning the key']);
   });
 
   it('warn of a clock that differs, and of a service that does not say the time', () => {
-    const date = 'Fri, 27 Nov 2026 12:00:00 GMT';
-    const judged = (text: string | undefined, aheadMs: number) =>
-      clockFinding(text, Date.parse(date) + aheadMs).verdict;
-    expect(judged(date, 2000)).toBe('ok');
-    expect(judged(date, -600_000)).toBe('warning');
-    expect(judged(undefined, 0)).toBe('warning');
+    const nowMs = Date.parse('2026-11-27T12:00:00Z');
+    expect(clockFinding(nowMs, nowMs + 2000).verdict).toBe('ok');
+    expect(clockFinding(nowMs, nowMs - 600_000).verdict).toBe('warning');
+    expect(clockFinding(null, nowMs).verdict).toBe('warning');
   });
 
   it('judge room by its share, and know file systems without a fixed number of inodes', () => {
