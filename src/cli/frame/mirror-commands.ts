@@ -100,7 +100,7 @@ function addChangeCommands(program: Command): void {
         'Example: workbook-mirror diff Accounting/main --upstream',
     )
     .argument('<target>', 'a target as below mirror/')
-    .option('--at <time>', 'compare with the state that the mirror had at this time')
+    .option('--at <time>', 'compare with the state of this time, or of an age such as 7d')
     .addOption(new Option('--upstream', 'compare with what the service has now').conflicts('at'));
   report(program, 'verify', DISK_FLAGS, async () => (await import('../read/verify.ts')).runVerify)
     .summary('compare every byte with its manifest')

@@ -4,36 +4,24 @@ import { parseDuration } from '../../lib/text/units.ts';
 import { parseHistoryName } from '../../mirror/store/layout.ts';
 
 /**
- * Reads a time as `history list` prints it, or any ISO 8601 time; one without a zone is UTC.
+ * Reads a time as `history list` prints it, any ISO 8601 time, which is UTC without a zone, or an age such as `7d`.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `usage.invalid`, also for a time after it
  */
-export function parseTime(text: string, nowMs: number): number {
-  const timeMs = timeOf(text);
+export function parseTime(flag: string, text: string, nowMs: number): number {
+  const timeMs = timeOf(text) ?? nowMs - ageOf(flag, text);
   // A clock that was ahead gave trees in the history such names.
-  if (timeMs !== null && timeMs > nowMs && parseHistoryName(text) === null)
-    throw new MirrorError('usage.invalid', `--at ${text} is in the future.`);
-  if (timeMs !== null) return timeMs;
-  throw new MirrorError(
-    'usage.invalid',
-    `--at takes a time such as 2026-11-21T10:00:00Z, not ${JSON.stringify(text)}.`,
-    { hint: `\`${ownCommand('history list')}\` shows the times at which trees left the mirror.` },
-  );
+  if (timeMs <= nowMs || parseHistoryName(text) !== null) return timeMs;
+  throw new MirrorError('usage.invalid', `${flag} ${text} is in the future.`);
 }
 
-/**
- * Reads a time in the same forms, or an age such as `7d`.
- * @param nowMs milliseconds since the epoch
- * @throws MirrorError `usage.invalid`
- */
-export function parseSince(text: string, nowMs: number, flag = '--since'): number {
-  const timeMs = timeOf(text);
-  if (timeMs !== null) return timeMs;
+function ageOf(flag: string, text: string): number {
   try {
-    return nowMs - parseDuration(text);
+    return parseDuration(text);
   } catch (cause) {
     const message = `${flag} takes a time such as 2026-11-21T10:00:00Z, or an age such as 7d, not ${JSON.stringify(text)}.`;
-    throw new MirrorError('usage.invalid', message, { cause });
+    const hint = `\`${ownCommand('history list')}\` shows the times at which trees left the mirror.`;
+    throw new MirrorError('usage.invalid', message, { cause, hint });
   }
 }
 

@@ -4,7 +4,6 @@ import { refuseMissing } from '../../app/open-reader.ts';
 import { firstOf, targetNamed, unknownName } from '../../app/target-names.ts';
 import type { PrunedState } from '../../app/tasks/prune.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
@@ -14,7 +13,7 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { judged, type Lines, type Outcome, table, textOf } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { runOnce } from '../frame/task-runners.ts';
-import { parseSince } from '../frame/times.ts';
+import { parseTime } from '../frame/times.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `history list` */
@@ -93,12 +92,7 @@ export async function runHistoryPrune(command: Command): Promise<Outcome> {
   const [asked] = command.args;
   const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const named = asked === undefined ? [] : entriesOf(await readHistory(layout), asked, layout.mirror);
-  const beforeMs = parseSince(olderThan, Date.now(), '--older-than');
-  if (beforeMs > Date.now())
-    throw new MirrorError(
-      'usage.invalid',
-      `--older-than takes a time in the past, not ${JSON.stringify(olderThan)}.`,
-    );
+  const beforeMs = parseTime('--older-than', olderThan, Date.now());
   const wish = { target: named[0]?.path ?? null, beforeMs };
   const states = await runOnce(command, 'prunable', wish);
   const none = 'No state is older than that, except those whose files an older state needs.';

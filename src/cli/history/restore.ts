@@ -36,7 +36,7 @@ export async function runHistoryRestore(command: Command): Promise<Outcome> {
   const [target = '', ...paths] = command.args;
   const { at, to, json }: { at?: string; to?: string; json?: true } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
-  const request = { target, paths, atMs: at === undefined ? null : parseTime(at, Date.now()) };
+  const request = { target, paths, atMs: at === undefined ? null : parseTime('--at', at, Date.now()) };
   if (paths.length > 0 && to === undefined) {
     refuseOutput(paths, json === true);
     const written = await writeFile(settings, request, writeBytes);

@@ -29,7 +29,7 @@ import { describeDifferences, differenceSummary } from './differences.ts';
 export async function runDiff(command: Command): Promise<Outcome> {
   const [asked = ''] = command.args;
   const { at, upstream }: { at?: string; upstream?: true } = command.opts();
-  const atMs = at === undefined ? null : parseTime(at, Date.now());
+  const atMs = at === undefined ? null : parseTime('--at', at, Date.now());
   endUnwrittenWith(EXIT_CODES.usage);
   try {
     const { settings } = settingsOf(command, ['directory']);

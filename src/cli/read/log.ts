@@ -7,7 +7,7 @@ import { ofTargets } from '../../app/target-names.ts';
 import { counted, partsOf, utcTime } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type Outcome, table, tellEvent } from '../frame/output.ts';
-import { parseSince } from '../frame/times.ts';
+import { parseTime } from '../frame/times.ts';
 import { createWorkbookFilter, type WorkbookFlags } from '../service/workbook-filter.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { DIFFERENCE_HEADINGS, differenceCells } from './differences.ts';
@@ -31,7 +31,7 @@ async function takeMeant(
   { since, author }: Pick<WorkbookFlags, 'since' | 'author'>,
   nowMs: number,
 ): Promise<readonly LogEntry[]> {
-  const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseSince(since, nowMs);
+  const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime('--since', since, nowMs);
   const isMeant = author === undefined ? null : createWorkbookFilter({ author }, nowMs);
   const entries: LogEntry[] = [];
   for await (const entry of log) {

@@ -2,7 +2,7 @@ import { anyOf, isPattern, type Matches } from '../../config/selection.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
-import { parseSince } from '../frame/times.ts';
+import { parseTime } from '../frame/times.ts';
 
 /** The flags that select workbooks; without flags, all are selected. */
 export interface WorkbookFlags {
@@ -33,7 +33,7 @@ export function createWorkbookFilter(
   const fitsBranch = branch === undefined ? null : anyOf([branch]);
   const fitsAuthor = author === undefined ? null : partMatcher(author);
   const fitsMessage = message === undefined ? null : partMatcher(message);
-  const sinceMs = since === undefined ? null : parseSince(since, nowMs);
+  const sinceMs = since === undefined ? null : parseTime('--since', since, nowMs);
   return (workbook) =>
     fitsName?.(workbook.path) !== false &&
     fitsBranch?.(workbook.branch) !== false &&
