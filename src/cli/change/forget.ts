@@ -7,7 +7,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { judged, type Outcome, textOf } from '../frame/output.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { runAll, taskRunners } from '../frame/task-runners.ts';
-import { namesOf } from './poll.ts';
+import { namesOf } from './passes.ts';
 
 /** `forget` */
 export async function runForget(command: Command): Promise<Outcome> {

@@ -28,7 +28,7 @@ export async function runCompletion(command: Command): Promise<Outcome> {
     program,
     words.map((word) => word.replace(/^~(?=\/|$)/, homedir())),
   );
-  return found.length === 0 ? {} : { text: () => joinLines(found.map(escaped)) };
+  return { text: () => (found.length === 0 ? null : joinLines(found.map(escaped))) };
 }
 
 /**

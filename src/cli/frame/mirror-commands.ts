@@ -22,7 +22,7 @@ export function addPassCommands(program: Command): void {
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
     .option(...ADOPT);
-  report(program, 'sync', PASS_FLAGS, async () => (await import('../change/sync.ts')).runSync)
+  report(program, 'sync', PASS_FLAGS, async () => (await import('../change/passes.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
       'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
@@ -32,7 +32,7 @@ export function addPassCommands(program: Command): void {
     .argument(...TARGETS_OR_ALL)
     .option('--allow-failed', 'exit with 0 if only failed or held are left')
     .option(...ADOPT);
-  report(program, 'poll', PASS_FLAGS, async () => (await import('../change/poll.ts')).runPoll)
+  report(program, 'poll', PASS_FLAGS, async () => (await import('../change/passes.ts')).runPoll)
     .summary('ask for a pass now')
     .description(
       'Asks the daemons of the directory for a pass, or makes it if none runs. The pass also tries targets that wait and repairs drifted ' +
@@ -138,7 +138,7 @@ function addHeldCommands(program: Command): void {
     .argument(...TARGETS)
     .option('--all', 'everything that is held')
     .option('--yes', 'do not ask');
-  report(program, 'retry', PASS_FLAGS, async () => (await import('../change/poll.ts')).runRetry)
+  report(program, 'retry', PASS_FLAGS, async () => (await import('../change/passes.ts')).runRetry)
     .summary('retry failed targets now')
     .description(
       'Makes a pass that tries these targets although they wait, as `poll` does.' +

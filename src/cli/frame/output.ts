@@ -28,8 +28,8 @@ import {
 export interface Outcome {
   /** Printed as JSON with `--json`. */
   readonly data?: unknown;
-  /** Printed without `--json`. */
-  readonly text?: () => Shown;
+  /** Printed without `--json`; nothing if it is null. */
+  readonly text?: () => Shown | null;
   /** Reported instead of both; for a command whose exit code for this error has another meaning. */
   readonly failure?: MirrorError;
   /** 0 unless given. One of EXIT_CODES, or that of a program which the command ran. */
@@ -39,8 +39,10 @@ export interface Outcome {
 /** Prints the outcome of a command: data with `--json`, otherwise text. */
 export function printOutcome(command: Command, { data, text }: Outcome): void {
   const { json }: { json?: true } = command.opts();
-  if (json === true && data !== undefined) printData(jsonText(data));
-  else if (json !== true && text !== undefined) printData(say`${text()}`);
+  if (json !== true) {
+    const shown = text?.() ?? null;
+    if (shown !== null) printData(say`${shown}`);
+  } else if (data !== undefined) printData(jsonText(data));
 }
 
 /** The outcome of a command that ends with 1 unless all is well. */
@@ -204,10 +206,8 @@ export function tellError(error: MirrorError): void {
   );
 }
 
-/** The stack of an error, a call a line. The message, which may come from outside, is kept on one line. */
-function stackOf({ stack = '', message }: Error): string[] {
-  const at = stack.indexOf(message);
-  const end = at === -1 ? -1 : stack.indexOf('\n', at + message.length);
-  if (end === -1) return [oneLine(stack)];
-  return [oneLine(stack.slice(0, end)), ...stack.slice(end + 1).split('\n')];
+/** An error and the calls that led to it. The message, which may come from outside, is kept on one line. */
+function stackOf(error: Error): string[] {
+  const calls = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  return [oneLine(String(error)), ...calls];
 }

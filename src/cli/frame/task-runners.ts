@@ -45,13 +45,19 @@ export function taskRunner(command: Command, layout: DirectoryLayout | null = nu
   };
 }
 
-/** Has some processes do a task at the same time. @returns each with its result @throws as {@link taskRunner} */
-export function runAll<Name extends TaskName>(
+/** Has some processes do a task at the same time, and waits for all of them. @returns each with its result @throws as {@link taskRunner} */
+export async function runAll<Name extends TaskName>(
   runners: readonly TaskRunner[],
   name: Name,
   wish: TaskRequest<Name>,
 ) {
-  return Promise.all(runners.map(async (runner) => ({ runner, result: await runner.run<Name>(name, wish) })));
+  const ended = await Promise.allSettled(
+    runners.map(async (runner) => ({ runner, result: await runner.run<Name>(name, wish) })),
+  );
+  return ended.map((each) => {
+    if (each.status === 'rejected') throw each.reason;
+    return each.value;
+  });
 }
 
 /** Settings that choose the daemon. */

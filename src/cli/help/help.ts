@@ -25,7 +25,7 @@ export async function runHelp(command: Command): Promise<Outcome> {
   if (explained === program) configureHelp(program, true);
   explained.outputHelp();
   const chapter = CHAPTERS.find((name) => name === command.args.join(' '));
-  return chapter === undefined ? {} : { text: () => escapedLines(`\n${readChapter(chapter)}`) };
+  return { text: () => (chapter === undefined ? null : escapedLines(`\n${readChapter(chapter)}`)) };
 }
 
 /** The command with a path of names; without names, the program itself. */

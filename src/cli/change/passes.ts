@@ -2,8 +2,9 @@ import { existsSync } from 'node:fs';
 
 import type { Command } from 'commander';
 
+import { describeEvent } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { chosenTargets, findTargets } from '../../app/target-names.ts';
+import { chosenTargets, findTargets, targetPath } from '../../app/target-names.ts';
 import { isWell } from '../../app/target-status.ts';
 import { pathsOf } from '../../app/tasks/poll.ts';
 import type { PassOutcome } from '../../app/tasks/task.ts';
@@ -11,12 +12,79 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { say } from '../../lib/text/terminal-text.ts';
+import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type Outcome, tell, tellEvent } from '../frame/output.ts';
-import { daemonsOf, type TaskRunner, warnOfFlags, worstOf } from '../frame/task-runners.ts';
+import { type Outcome, tell, tellEvent, textOf } from '../frame/output.ts';
+import {
+  daemonsOf,
+  runAll,
+  type TaskRunner,
+  taskRunners,
+  warnOfFlags,
+  worstOf,
+} from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { askForPasses, namesOf } from './poll.ts';
+
+/** `poll` */
+export async function runPoll(command: Command): Promise<Outcome> {
+  const { wait }: { wait?: true } = command.opts();
+  return pollNow(command, wait === true);
+}
+
+/** `retry` */
+export async function runRetry(command: Command): Promise<Outcome> {
+  const { all }: { all?: true } = command.opts();
+  if (command.args.length > 0 || all === true) return pollNow(command, false);
+  throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
+    hint: `\`${ownCommand('status')}\` lists what waits.`,
+  });
+}
+
+/** The targets that a command names; paths on disk become paths below `mirror/`, because a daemon works in another folder. */
+export async function namesOf(command: Command): Promise<readonly string[]> {
+  const layout = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  const known = command.args.length === 0 ? [] : await manifestPaths(layout);
+  return command.args.map((name) => targetPath(name, layout.mirror, known));
+}
+
+async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
+  const runners = await taskRunners(command, false);
+  const passes = await askForPasses(runners, await namesOf(command), wait);
+  const exitCode = worstOf(passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok));
+  return { data: { passes }, text: () => describePasses(passes), exitCode };
+}
+
+/**
+ * Makes each of some processes run a pass that also tries waiting targets.
+ * @param names of the targets; none for all
+ * @param wait whether to wait for a daemon's pass to end; if not, its outcome is null
+ */
+async function askForPasses(runners: readonly TaskRunner[], names: readonly string[], wait: boolean) {
+  const isOwn = runners.some(({ isDaemon }) => !isDaemon);
+  const targets = names.length === 0 ? undefined : names;
+  const asked = await runAll(runners, 'poll', { wait: wait || isOwn, targets });
+  return asked.map(({ runner: { shardIndex }, result: { outcome } }) => ({ shardIndex, outcome }));
+}
+
+/** Describes passes to a person; null if there is nothing to add to the progress display, which shows the summary of a single pass. */
+function describePasses(passes: Awaited<ReturnType<typeof askForPasses>>): TerminalText | null {
+  const news = passes.filter(
+    ({ shardIndex, outcome }) => shardIndex !== null || (outcome?.summary ?? null) === null,
+  );
+  const lines = news.map(({ shardIndex, outcome }) => {
+    const who = shardIndex === null ? '' : `${shardIndex}: `;
+    return outcome === null ? say`${who}The daemon makes a pass.` : say`${who}${describeOutcome(outcome)}`;
+  });
+  const isIncomplete = passes.some(({ outcome }) => outcome?.exitCode === EXIT_CODES.incomplete);
+  if (isIncomplete) lines.push(say`\`${ownCommand('status')}\` shows what is not done, and why.`);
+  return lines.length === 0 ? null : textOf(lines);
+}
+
+function describeOutcome({ summary, failure }: PassOutcome): TerminalText {
+  if (summary !== null) return describeEvent({ name: 'pass.finished', ...summary });
+  return describeEvent({ name: 'pass.failed', trigger: 'poll', durationMs: 0, ...failure });
+}
 
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
