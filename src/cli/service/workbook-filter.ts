@@ -16,9 +16,6 @@ export interface WorkbookFlags {
 /** The properties of a workbook, or of another file, that flags refer to. */
 export type Searchable = Pick<WorkbookRow, 'path' | 'branch' | 'author' | 'message' | 'createdAt'>;
 
-/** Maximum length of a searched text or pattern. */
-const LONGEST_TEXT = 4096;
-
 /**
  * Selects the workbooks that match all flags. An unknown property of a workbook matches no flag.
  * @param nowMs milliseconds since the epoch, from which ages count
@@ -28,7 +25,8 @@ export function createWorkbookFilter(
   { name, author, branch, since, message }: WorkbookFlags,
   nowMs: number,
 ): (workbook: Searchable) => boolean {
-  for (const [flag, text] of Object.entries({ name, author, branch, message })) checkText(flag, text);
+  for (const [flag, text] of Object.entries({ name, author, branch, message }))
+    if (text === '') throw new MirrorError('usage.invalid', `--${flag}: an empty text would fit everything.`);
   const fitsName = name === undefined ? null : nameMatcher(name);
   const fitsBranch = branch === undefined ? null : anyOf([branch]);
   const fitsAuthor = author === undefined ? null : partMatcher(author);
@@ -41,12 +39,6 @@ export function createWorkbookFilter(
     fitsMessage?.(workbook.message ?? '') !== false &&
     // An invalid time is NaN, which is never later.
     (sinceMs === null || Date.parse(workbook.createdAt ?? '') >= sinceMs);
-}
-
-function checkText(flag: string, text: string | undefined): void {
-  if (text === undefined || (text !== '' && text.length <= LONGEST_TEXT)) return;
-  const problem = text === '' ? 'an empty one would fit everything' : 'this one is too long';
-  throw new MirrorError('usage.invalid', `--${flag} takes a text to look for; ${problem}.`);
 }
 
 /** Accepts texts that contain a text, ignoring letter case and Unicode form. */

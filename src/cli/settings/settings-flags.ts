@@ -4,7 +4,6 @@ import { type Command, Option } from 'commander';
 
 import { type SettingDescriptor, settingDescriptors } from '../../config/descriptors.ts';
 import type { Need } from '../../config/kinds.ts';
-import type { SettingSources } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE, type LoadedSettings, loadSettings } from '../../config/load.ts';
 import { removedSettings } from '../../config/removed-settings.ts';
 import { type Invocation, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
@@ -80,13 +79,6 @@ export function flagsOf(command: Command): Record<string, string | string[]> {
   return flags;
 }
 
-/** The parts of loaded settings that depend on the command line and environment. */
-interface Called {
-  readonly configFile: string | undefined;
-  readonly settings: { readonly directory?: string | undefined };
-  readonly sources: SettingSources;
-}
-
 /** The settings that a command needs for the disk. */
 const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
 
@@ -96,7 +88,13 @@ const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
  * @param onLine the values of the flags, by the dotted name of their setting
  */
 export function invocationOf(
-  { configFile, settings: { directory }, sources }: Called,
+  {
+    configFile,
+    settings: { directory },
+    sources,
+  }: Pick<LoadedSettings<[]>, 'configFile' | 'sources'> & {
+    readonly settings: Pick<LoadedSettings<[]>['settings'], 'directory'>;
+  },
   onLine: Readonly<Record<string, string | readonly string[]>>,
   env: NodeJS.ProcessEnv,
 ): Invocation {
