@@ -130,12 +130,12 @@ export class MirrorHarness {
 
   /** The opened mirror's context, for a test that calls a part of it by itself. */
   get context(): Mirror['context'] {
-    return this.#opened.context;
+    return this.opened.context;
   }
 
   /** The rules that the opened mirror's passes follow. */
   get policy(): Mirror['policy'] {
-    const { policy } = this.#opened;
+    const { policy } = this.opened;
     const { RETIRE_AFTER_PASSES: passes } = this.#settings;
     return passes === undefined ? policy : { ...policy, retireAfterPasses: Number(passes) };
   }
@@ -148,7 +148,7 @@ export class MirrorHarness {
   /** Runs a pass. @throws what ends the pass as a whole */
   async pass(options: PassOptions = {}): Promise<PassReport> {
     const { policy } = this;
-    const { context, rememberInstallation } = this.#opened;
+    const { context, rememberInstallation } = this.opened;
     const { trigger = 'command', aheadMs = 0, signal = AbortSignal.timeout(250_000) } = options;
     const { queue = context.queue, parts = {}, retries = ASKED.has(trigger) ? 'all' : undefined } = options;
     const moved = { ...context, ...parts, queue, now: () => Date.now() + aheadMs };
@@ -159,8 +159,8 @@ export class MirrorHarness {
 
   /** Has the instance tell the others how its share stands, as after a pass. */
   async reportShare(): Promise<void> {
-    const reader = new MirrorStatusReader(() => this.#loaded, this.#opened);
-    await reportShare(reader.read, this.#opened, null);
+    const reader = new MirrorStatusReader(() => this.loaded, this.opened);
+    await reportShare(reader.read, this.opened, null);
   }
 
   /** Runs a pass, after which the mirror must equal the service. */
@@ -253,12 +253,14 @@ export class MirrorHarness {
     return [JSON.stringify([this.events, await this.context.state.records()]), ...manifests].join('\n');
   }
 
-  get #opened(): Mirror {
+  /** The opened mirror. */
+  get opened(): Mirror {
     if (this.#mirror === null) throw new Error('the mirror is not open');
     return this.#mirror;
   }
 
-  get #loaded(): SettingsFor<'service' | 'directory'> {
+  /** Its settings. */
+  get loaded(): SettingsFor<'service' | 'directory'> {
     const own = { SERVICE_BASE_URL: this.#service.baseUrl, DIRECTORY: this.directory };
     const given = Object.entries({ ...OFTEN_ENOUGH, ...own, ...this.#settings }).filter(
       ([name, value]) => value !== '' && name !== 'RETIRE_AFTER_PASSES',
@@ -268,7 +270,7 @@ export class MirrorHarness {
 
   async #start(): Promise<void> {
     const take = (event: MirrorEvent): number => this.events.push(event);
-    this.#mirror = await openMirror(this.#loaded, take, { reportFirstAccept: true });
+    this.#mirror = await openMirror(this.loaded, take, { reportFirstAccept: true });
   }
 }
 

@@ -3,28 +3,15 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished, vi } from 'vitest';
 
-import type { MirrorEvent } from '../../../../src/app/events.ts';
-import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { startDriftWatch } from '../../../../src/daemon/drift/drift-watch.ts';
-import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { FakeService } from '../../../support/fake-service.ts';
-import { mirrorSettings } from '../../../support/settings.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
+import { startMirrored } from '../../../support/mirror-harness.ts';
 
 /** A mirror of one workbook whose trees are watched, and repaired. */
 async function watchedMirror() {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
-  const directory = join(await temporaryFolder(), 'mirrored');
-  const settings = mirrorSettings({ ...service.settingsFor(directory), DRIFT: 'repair' });
-  service.addRepository('Plan', { 'a.xlsx': 'a1' });
-  const events: MirrorEvent[] = [];
-  const mirror = await openMirror(settings, (event) => events.push(event));
-  onTestFinished(() => mirror.close());
-  const pass = () => runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(250_000));
-  await pass();
+  const { mirror: harness } = await startMirrored('Plan', { 'a.xlsx': 'a1' }, { DRIFT: 'repair' });
+  const { directory, events, loaded, opened: mirror } = harness;
   const repairNow = vi.fn<() => void>();
-  const watch = await startDriftWatch(settings, mirror, (event) => events.push(event), repairNow);
+  const watch = await startDriftWatch(loaded, mirror, (event) => events.push(event), repairNow);
   onTestFinished(() => watch.close());
   // The first looks are at everything: until the watch is complete, and once after that.
   const examined = vi.spyOn(mirror.monitor, 'scanned');
@@ -41,7 +28,7 @@ async function watchedMirror() {
   };
   const notes = async () =>
     [...(await mirror.state.records()).values()].map(({ drift }) => drift?.needsRepair);
-  return { mirror, watch, repairNow, events, pass, change, notes };
+  return { mirror, watch, repairNow, events, pass: () => harness.pass(), change, notes };
 }
 
 it('records drift, and has it repaired, once the state can be written again', async () => {

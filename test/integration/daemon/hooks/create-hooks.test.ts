@@ -3,44 +3,28 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { openMirror } from '../../../../src/app/open-mirror.ts';
 import { MirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/hooks.ts';
-import type { EventSink } from '../../../../src/app/events.ts';
-import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { FakeService } from '../../../support/fake-service.ts';
-import { mirrorSettings } from '../../../support/settings.ts';
+import { startPair } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('runs the command for published, renamed and removed targets, in the tree while there is one', async () => {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
   const folder = await temporaryFolder();
   const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES $(wc -l) \${PWD#$MIRROR_DIRECTORY}" >> ${folder}/ran`;
-  const settings = mirrorSettings({
-    ...service.settingsFor(join(folder, 'mirrored')),
-    GUARD_TARGETS: 'off',
-    HOOKS_AFTER_PUBLISH: JSON.stringify(['/bin/sh', '-c', script]),
-  });
-  const sinks: EventSink[] = [];
-  const emit: EventSink = (event) => {
-    for (const sink of sinks) sink(event);
-  };
-  const mirror = await openMirror(settings, emit);
+  const command = JSON.stringify(['/bin/sh', '-c', script]);
+  const { service, mirror } = await startPair({}, { HOOKS_AFTER_PUBLISH: command });
+  const { loaded, opened } = mirror;
+  const reader = new MirrorStatusReader(() => loaded, opened);
   const hooks = createHooks(
-    () => settings,
-    mirror,
-    emit,
-    new MirrorStatusReader(() => settings, mirror).read,
+    () => loaded,
+    opened,
+    (event) => mirror.events.push(event),
+    reader.read,
   );
-  sinks.push(hooks.sink);
-  onTestFinished(async () => {
-    await hooks.close(1000);
-    await mirror.close();
-  });
+  onTestFinished(() => hooks.close(1000));
   const pass = async (): Promise<string[]> => {
     await writeFile(join(folder, 'ran'), '');
-    await runPass(mirror.context, mirror.policy, 'command', AbortSignal.timeout(250_000));
+    await mirror.pass({ parts: { emit: hooks.sink } });
     expect(await hooks.settled()).toBe(0);
     return (await readFile(join(folder, 'ran'), 'utf8')).trim().split('\n').sort();
   };
