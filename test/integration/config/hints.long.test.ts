@@ -64,27 +64,25 @@ describe('config check', () => {
   });
 });
 
-describe('a key that the service refuses', () => {
-  it.each([
-    ['alone', 'wrong', '', null],
-    [
-      'beside a token, may be swapped with it',
-      'wrong-1',
-      'wrong-2',
-      'Or service.apiKey and service.apiToken are swapped',
-    ],
-  ])('%s', async (_, apiKey, apiToken, hint) => {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
-    const { exitCode, stderr } = await runHere(['sync'], {
-      SERVICE_BASE_URL: service.baseUrl,
-      SERVICE_API_KEY: apiKey,
-      ...(apiToken === '' ? {} : { SERVICE_API_TOKEN: apiToken }),
-      DIRECTORY: await temporaryFolder(),
-    });
-    expect(exitCode).toBe(3);
-    expect(stderr).toContain('Make a new one in the service');
-    if (hint === null) expect(stderr).not.toMatch(/swapped|same value/);
-    else expect(stderr).toContain(hint);
+it.each([
+  ['alone', 'wrong', '', null],
+  [
+    'beside a token, may be swapped with it',
+    'wrong-1',
+    'wrong-2',
+    'Or service.apiKey and service.apiToken are swapped',
+  ],
+])('a key that the service refuses %s', async (_, apiKey, apiToken, hint) => {
+  const service = await FakeService.start();
+  onTestFinished(() => service.close());
+  const { exitCode, stderr } = await runHere(['sync'], {
+    SERVICE_BASE_URL: service.baseUrl,
+    SERVICE_API_KEY: apiKey,
+    ...(apiToken === '' ? {} : { SERVICE_API_TOKEN: apiToken }),
+    DIRECTORY: await temporaryFolder(),
   });
+  expect(exitCode).toBe(3);
+  expect(stderr).toContain('Make a new one in the service');
+  if (hint === null) expect(stderr).not.toMatch(/swapped|same value/);
+  else expect(stderr).toContain(hint);
 });

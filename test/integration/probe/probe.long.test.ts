@@ -49,23 +49,21 @@ function answerTo(report: ProbeReport, id: string): string {
   return report.findings.find((finding) => finding.id === id)?.answer ?? '(nothing)';
 }
 
-describe('a request of a probe', () => {
-  it('ends if the response never ends, is counted from 1, and waited only as long as the clock says', async () => {
-    vi.spyOn(performance, 'now').mockReturnValue(5000);
-    const server = createServer((_, response) => {
-      response.writeHead(200, { 'content-type': 'application/json' });
-      const drip = setInterval(() => response.write(' '), 20);
-      response.once('close', () => clearInterval(drip));
-    });
-    const onProgress = vi.fn<ProbeOptions['onProgress']>();
-    const options = optionsFor(`http://${await listen(server)}/api`);
-    const asker = new Asker({ ...options, timeoutMs: 200, onProgress });
-    onTestFinished(() => asker.close());
-    const answer = await asker.ask({ target: '/repos', maxBytes: 1000, credential: null });
-    const failure = { code: 'service.timeout' };
-    expect(answer).toMatchObject({ status: 0, isWhole: false, waitMs: 0, failure });
-    expect(onProgress.mock.calls).toEqual([['', 1]]);
+it('a request of a probe ends if the response never ends, is counted from 1, and waited only as long as the clock says', async () => {
+  vi.spyOn(performance, 'now').mockReturnValue(5000);
+  const server = createServer((_, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    const drip = setInterval(() => response.write(' '), 20);
+    response.once('close', () => clearInterval(drip));
   });
+  const onProgress = vi.fn<ProbeOptions['onProgress']>();
+  const options = optionsFor(`http://${await listen(server)}/api`);
+  const asker = new Asker({ ...options, timeoutMs: 200, onProgress });
+  onTestFinished(() => asker.close());
+  const answer = await asker.ask({ target: '/repos', maxBytes: 1000, credential: null });
+  const failure = { code: 'service.timeout' };
+  expect(answer).toMatchObject({ status: 0, isWhole: false, waitMs: 0, failure });
+  expect(onProgress.mock.calls).toEqual([['', 1]]);
 });
 
 describe('a probe', () => {

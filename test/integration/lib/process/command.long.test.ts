@@ -34,24 +34,22 @@ async function isGone(pid: number): Promise<boolean> {
   return false;
 }
 
-describe('a program that has ended', () => {
-  it('gets no signal after any failure of its input: its id may belong to another by now', async () => {
-    const kill = vi.spyOn(process, 'kill');
-    const { promise: broken, reject } = Promise.withResolvers<never>();
-    async function* input(): AsyncIterable<Uint8Array> {
-      yield await broken;
-    }
-    const { ended, fed } = startProgram({
-      program: '/bin/true',
-      args: [],
-      environment: { PATH },
-      input: input(),
-    });
-    expect(await ended).toMatchObject({ exitCode: 0 });
-    reject(new Error('broken off'));
-    expect(await fed).toEqual(new Error('broken off'));
-    expect(kill).not.toHaveBeenCalled();
+it('a program that has ended gets no signal after any failure of its input: its id may belong to another by now', async () => {
+  const kill = vi.spyOn(process, 'kill');
+  const { promise: broken, reject } = Promise.withResolvers<never>();
+  async function* input(): AsyncIterable<Uint8Array> {
+    yield await broken;
+  }
+  const { ended, fed } = startProgram({
+    program: '/bin/true',
+    args: [],
+    environment: { PATH },
+    input: input(),
   });
+  expect(await ended).toMatchObject({ exitCode: 0 });
+  reject(new Error('broken off'));
+  expect(await fed).toEqual(new Error('broken off'));
+  expect(kill).not.toHaveBeenCalled();
 });
 
 describe('a command', () => {
@@ -139,17 +137,15 @@ describe('a command', () => {
   });
 });
 
-describe('a program', () => {
-  it('is searched for on the search path, but never in the working folder of the command', async () => {
-    const folder = await temporaryFolder();
-    await writeFile(join(folder, 'tool'), '#!/bin/sh\n');
-    await expect(findProgram('tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
-    await chmod(join(folder, 'tool'), 0o755);
-    expect(await findProgram('tool', `/no/such:${folder}`)).toBe(join(folder, 'tool'));
-    for (const searchPath of ['', '.', ':', 'bin:.']) {
-      await expect(findProgram('package.json', searchPath)).rejects.toMatchObject({ code: 'hook.failed' });
-    }
-    await expect(findProgram('./tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
-    await expect(findProgram(folder, '')).rejects.toMatchObject({ code: 'hook.failed' });
-  });
+it('a program is searched for on the search path, but never in the working folder of the command', async () => {
+  const folder = await temporaryFolder();
+  await writeFile(join(folder, 'tool'), '#!/bin/sh\n');
+  await expect(findProgram('tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
+  await chmod(join(folder, 'tool'), 0o755);
+  expect(await findProgram('tool', `/no/such:${folder}`)).toBe(join(folder, 'tool'));
+  for (const searchPath of ['', '.', ':', 'bin:.']) {
+    await expect(findProgram('package.json', searchPath)).rejects.toMatchObject({ code: 'hook.failed' });
+  }
+  await expect(findProgram('./tool', folder)).rejects.toMatchObject({ code: 'hook.failed' });
+  await expect(findProgram(folder, '')).rejects.toMatchObject({ code: 'hook.failed' });
 });

@@ -87,52 +87,48 @@ describe('the samples', () => {
   });
 });
 
-describe('the writer', () => {
-  it('makes every kind of edit, each in one commit that the service shows immediately', async () => {
-    await start();
-    const makeEdit = createWriter(samples.registry);
-    const rowsBut = (rows: readonly Shown[], edit: Pick<Shown, 'repository' | 'branch' | 'path'>): Shown[] =>
-      rows.filter(
-        (row) => row.repository !== edit.repository || row.branch !== edit.branch || row.path !== edit.path,
-      );
-    const kinds = new Set<string | undefined>();
-    const branches = new Set<string>();
-    let before = await shown();
-    for (let turn = 0; turn < 12; turn += 1) {
-      const edit = await makeEdit();
-      const { repository, branch, path, commitId, summary } = edit;
-      kinds.add(summary.split(' ')[0]);
-      branches.add(`${repository} ${branch}`);
-      const after = await shown();
-      const rows = summary.startsWith('deleted') ? [] : [{ repository, branch, path, commitId }];
-      expect(after.filter((row) => !rowsBut(after, edit).includes(row))).toEqual(rows);
-      expect(rowsBut(after, edit)).toEqual(rowsBut(before, edit));
-      before = after;
-    }
-    expect(kinds).toEqual(new Set(['changed', 'added', 'deleted']));
-    expect(branches.size).toBe(6);
-  });
+it('the writer makes every kind of edit, each in one commit that the service shows immediately', async () => {
+  await start();
+  const makeEdit = createWriter(samples.registry);
+  const rowsBut = (rows: readonly Shown[], edit: Pick<Shown, 'repository' | 'branch' | 'path'>): Shown[] =>
+    rows.filter(
+      (row) => row.repository !== edit.repository || row.branch !== edit.branch || row.path !== edit.path,
+    );
+  const kinds = new Set<string | undefined>();
+  const branches = new Set<string>();
+  let before = await shown();
+  for (let turn = 0; turn < 12; turn += 1) {
+    const edit = await makeEdit();
+    const { repository, branch, path, commitId, summary } = edit;
+    kinds.add(summary.split(' ')[0]);
+    branches.add(`${repository} ${branch}`);
+    const after = await shown();
+    const rows = summary.startsWith('deleted') ? [] : [{ repository, branch, path, commitId }];
+    expect(after.filter((row) => !rowsBut(after, edit).includes(row))).toEqual(rows);
+    expect(rowsBut(after, edit)).toEqual(rowsBut(before, edit));
+    before = after;
+  }
+  expect(kinds).toEqual(new Set(['changed', 'added', 'deleted']));
+  expect(branches.size).toBe(6);
 });
 
-describe('the comparison with Git', () => {
-  it('finds no difference in an exact mirror, and every one in another', async () => {
-    await start();
-    await createWriter(samples.registry)();
-    await mirrorAll();
-    const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);
-    expect(differences).toEqual([]);
-    expect(sums.targets).toBe(6);
-    expect(sums.bytes).toBeGreaterThan(50_000);
-    await appendFile(join(pathOf('Accounting', 'main'), 'README.md'), ' ');
-    await rm(join(pathOf('Accounting', 'main'), 'Notes/empty.txt'));
-    await writeFile(join(pathOf('Accounting', 'main'), 'Notes/extra.txt'), '');
-    await rm(pathOf('Sales Europe', 'spring-prices'), { recursive: true });
-    const found = (await compareWithGit(samples.registry, pathOf)).differences;
-    expect(found.filter((line) => line.startsWith('Accounting')).sort()).toEqual([
-      'Accounting, main: Notes/empty.txt is missing',
-      'Accounting, main: Notes/extra.txt is not in Git',
-      'Accounting, main: README.md has other bytes',
-    ]);
-    expect(found).toContain('Sales Europe, spring-prices: README.md is missing');
-  });
+it('the comparison with Git finds no difference in an exact mirror, and every one in another', async () => {
+  await start();
+  await createWriter(samples.registry)();
+  await mirrorAll();
+  const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);
+  expect(differences).toEqual([]);
+  expect(sums.targets).toBe(6);
+  expect(sums.bytes).toBeGreaterThan(50_000);
+  await appendFile(join(pathOf('Accounting', 'main'), 'README.md'), ' ');
+  await rm(join(pathOf('Accounting', 'main'), 'Notes/empty.txt'));
+  await writeFile(join(pathOf('Accounting', 'main'), 'Notes/extra.txt'), '');
+  await rm(pathOf('Sales Europe', 'spring-prices'), { recursive: true });
+  const found = (await compareWithGit(samples.registry, pathOf)).differences;
+  expect(found.filter((line) => line.startsWith('Accounting')).sort()).toEqual([
+    'Accounting, main: Notes/empty.txt is missing',
+    'Accounting, main: Notes/extra.txt is not in Git',
+    'Accounting, main: README.md has other bytes',
+  ]);
+  expect(found).toContain('Sales Europe, spring-prices: README.md is missing');
 });

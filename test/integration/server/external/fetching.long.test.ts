@@ -52,46 +52,42 @@ beforeEach(async () => {
   told = [];
 });
 
-describe('an external repository', () => {
-  it('is not served if it is too large, and keeps its last state if it becomes so', async () => {
-    const path = await external();
-    const started = await start({ maxRepositoryBytes: 100_000 });
-    const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
-    await expect.poll(kinds).toEqual(['cloned']);
-    await commitPlan(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
-    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
-    await commitPlan(path, 'small', 'two');
-    await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
-    expect(Object.keys(await headsOf(started.registry.gitDirectory(id)))).not.toContain('small');
-    expect((await started.ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
+it('an external repository is not served if it is too large, and keeps its last state if it becomes so', async () => {
+  const path = await external();
+  const started = await start({ maxRepositoryBytes: 100_000 });
+  const { id } = (await (await started.ask('/repos', { url: path })).json()) as { id: string };
+  await expect.poll(kinds).toEqual(['cloned']);
+  await commitPlan(path, 'large', Buffer.from(Array.from({ length: 300_000 }, () => Math.random() * 256)));
+  await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
+  await commitPlan(path, 'small', 'two');
+  await expect(started.registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'too_large' });
+  expect(Object.keys(await headsOf(started.registry.gitDirectory(id)))).not.toContain('small');
+  expect((await started.ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
 
-    await rename(join(root, 'host'), join(root, 'other'));
-    const other = join(root, 'other', 'plan.git');
-    const { id: second } = (await (await started.ask('/repos', { url: other })).json()) as { id: string };
-    await expect.poll(kinds).toEqual(['cloned', 'failing', 'failing']);
-    const answer = await started.ask(`/repos/${second}/contents`);
-    expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('takes more than')]);
-  });
+  await rename(join(root, 'host'), join(root, 'other'));
+  const other = join(root, 'other', 'plan.git');
+  const { id: second } = (await (await started.ask('/repos', { url: other })).json()) as { id: string };
+  await expect.poll(kinds).toEqual(['cloned', 'failing', 'failing']);
+  const answer = await started.ask(`/repos/${second}/contents`);
+  expect([answer.status, await answer.text()]).toEqual([503, expect.stringContaining('takes more than')]);
 });
 
-describe('a clone that is lost', () => {
-  it('is made by the next service, and is not left out of the list until then', async () => {
-    const path = await external();
-    const first = await connected(path);
-    await first.close();
-    await rm(first.own, { recursive: true });
-    await rename(path, `${path}.away`);
-    const second = await start();
-    second.registry.fetches.startComparing(1_000_000);
-    await expect.poll(kinds).toEqual(['failing']);
-    await expect(createWorkbookListing(git, second.registry).rows()).rejects.toThrow(/list is not given/);
-    expect((await second.ask(`/repos/${first.id}/contents`)).status).toBe(500);
-    await rename(`${path}.away`, path);
-    second.registry.fetches.soon(first.id);
-    await expect.poll(kinds).toEqual(['failing', 'fetched', 'recovered']);
-    expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
-    expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
-  });
+it('a clone that is lost is made by the next service, and is not left out of the list until then', async () => {
+  const path = await external();
+  const first = await connected(path);
+  await first.close();
+  await rm(first.own, { recursive: true });
+  await rename(path, `${path}.away`);
+  const second = await start();
+  second.registry.fetches.startComparing(1_000_000);
+  await expect.poll(kinds).toEqual(['failing']);
+  await expect(createWorkbookListing(git, second.registry).rows()).rejects.toThrow(/list is not given/);
+  expect((await second.ask(`/repos/${first.id}/contents`)).status).toBe(500);
+  await rename(`${path}.away`, path);
+  second.registry.fetches.soon(first.id);
+  await expect.poll(kinds).toEqual(['failing', 'fetched', 'recovered']);
+  expect((await second.ask(`/repos/${first.id}/contents/plan.xlsx`)).status).toBe(200);
+  expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
 });
 
 describe('an address', () => {

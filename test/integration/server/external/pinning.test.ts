@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 
 import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
@@ -19,29 +19,27 @@ vi.mock('node:dns/promises', () => ({
   },
 }));
 
-describe('the name of a host', () => {
-  it('is looked up once for each command, even if the server redirects', async () => {
-    const root = await temporaryFolder();
-    const git = new Git();
-    onTestFinished(() => git.stop());
-    await initialise(git, join(root, 'plan.git'));
-    const server = await startGitHttpServer(root);
-    const url = `http://Git.Invalid:${server.port}/plan.git`;
-    const remote = remoteOf({ url, source: url }, 'any', join(root, 'no credentials'));
+it('the name of a host is looked up once for each command, even if the server redirects', async () => {
+  const root = await temporaryFolder();
+  const git = new Git();
+  onTestFinished(() => git.stop());
+  await initialise(git, join(root, 'plan.git'));
+  const server = await startGitHttpServer(root);
+  const url = `http://Git.Invalid:${server.port}/plan.git`;
+  const remote = remoteOf({ url, source: url }, 'any', join(root, 'no credentials'));
 
-    addresses = ['169.254.169.254'];
-    await expect(askRemote(git, remote)).rejects.toThrow(/link-local/);
-    addresses = ['169.254.169.254', '127.0.0.1'];
-    expect((await askRemote(git, remote)).lines).toEqual([]);
-    expect(lookups).toEqual(['git.invalid', 'git.invalid']);
+  addresses = ['169.254.169.254'];
+  await expect(askRemote(git, remote)).rejects.toThrow(/link-local/);
+  addresses = ['169.254.169.254', '127.0.0.1'];
+  expect((await askRemote(git, remote)).lines).toEqual([]);
+  expect(lookups).toEqual(['git.invalid', 'git.invalid']);
 
-    server.intercept = ({ url: asked = '' }, response) => {
-      response.writeHead(301, { location: `/new${asked}` }).end();
-      return true;
-    };
-    await expect(askRemote(git, remote)).rejects.toThrow(
-      expect.objectContaining({ hint: expect.stringContaining('/new/plan.git') as unknown }) as Error,
-    );
-    expect(lookups).toHaveLength(3);
-  });
+  server.intercept = ({ url: asked = '' }, response) => {
+    response.writeHead(301, { location: `/new${asked}` }).end();
+    return true;
+  };
+  await expect(askRemote(git, remote)).rejects.toThrow(
+    expect.objectContaining({ hint: expect.stringContaining('/new/plan.git') as unknown }) as Error,
+  );
+  expect(lookups).toHaveLength(3);
 });

@@ -96,11 +96,9 @@ beforeEach(async () => {
   ({ baseUrl } = service);
 });
 
-describe('the registry', () => {
-  it('refuses an index that is damaged', async () => {
-    await writeFile(join(root, 'data', 'repositories.json'), '[{"id":');
-    await expect(openRegistry(join(root, 'data'))).rejects.toMatchObject({ code: 'directory.unusable' });
-  });
+it('the registry refuses an index that is damaged', async () => {
+  await writeFile(join(root, 'data', 'repositories.json'), '[{"id":');
+  await expect(openRegistry(join(root, 'data'))).rejects.toMatchObject({ code: 'directory.unusable' });
 });
 
 describe('contents', () => {
@@ -377,21 +375,19 @@ describe('the list of workbooks', () => {
   });
 });
 
-describe('other pages', () => {
-  it('links to pages at the address that the client used', async () => {
-    await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
-    const next = async (host: string): Promise<string> => {
-      const headers = { ...requestHeaders('v1', TOKEN), host };
-      const request = sendRequest(`${baseUrl}/v1/workbooks?page_size=1`, { headers });
-      request.end();
-      const response = await responseTo(request);
-      const chunks: Buffer[] = [];
-      for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
-      return pageSchema.parse(JSON.parse(Buffer.concat(chunks).toString())).next ?? '';
-    };
-    expect(await next('mirror.example:81')).toBe(
-      'http://mirror.example:81/api/v1/workbooks?page_size=1&page=2',
-    );
-    expect(await next('no host at all')).toBe(`${baseUrl}/v1/workbooks?page_size=1&page=2`);
-  });
+it('other pages are linked at the address that the client used', async () => {
+  await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
+  const next = async (host: string): Promise<string> => {
+    const headers = { ...requestHeaders('v1', TOKEN), host };
+    const request = sendRequest(`${baseUrl}/v1/workbooks?page_size=1`, { headers });
+    request.end();
+    const response = await responseTo(request);
+    const chunks: Buffer[] = [];
+    for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk);
+    return pageSchema.parse(JSON.parse(Buffer.concat(chunks).toString())).next ?? '';
+  };
+  expect(await next('mirror.example:81')).toBe(
+    'http://mirror.example:81/api/v1/workbooks?page_size=1&page=2',
+  );
+  expect(await next('no host at all')).toBe(`${baseUrl}/v1/workbooks?page_size=1&page=2`);
 });

@@ -229,41 +229,37 @@ describe('a foreign change in the mirror is not served', () => {
   });
 });
 
-describe('a client that is gone', () => {
-  it('has nothing more read for it', async () => {
-    const { replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
-    const gone = new AbortController();
-    const content = await replica.library.content({
-      repository: await only(replica.library),
-      branch: 'main',
-      path: 'a.xlsx',
-      signal: gone.signal,
-    });
-    const reading = content.open(gone.signal)[Symbol.asyncIterator]();
-    expect((await reading.next()).done).toBe(false);
-    gone.abort(new Error('gone'));
-    await expect(reading.next()).rejects.toThrow('gone');
-    const again = replica.library.content({
-      repository: await only(replica.library),
-      branch: 'main',
-      path: 'a.xlsx',
-      signal: gone.signal,
-    });
-    await expect(again).rejects.toThrow('gone');
+it('a client that is gone has nothing more read for it', async () => {
+  const { replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
+  const gone = new AbortController();
+  const content = await replica.library.content({
+    repository: await only(replica.library),
+    branch: 'main',
+    path: 'a.xlsx',
+    signal: gone.signal,
   });
+  const reading = content.open(gone.signal)[Symbol.asyncIterator]();
+  expect((await reading.next()).done).toBe(false);
+  gone.abort(new Error('gone'));
+  await expect(reading.next()).rejects.toThrow('gone');
+  const again = replica.library.content({
+    repository: await only(replica.library),
+    branch: 'main',
+    path: 'a.xlsx',
+    signal: gone.signal,
+  });
+  await expect(again).rejects.toThrow('gone');
 });
 
-describe('a mirror that was brought back from a backup', () => {
-  it('is given although its times are others, as its bytes are right, without what the daemon keeps', async () => {
-    const { mirror } = await setUp();
-    const copy = join(await temporaryFolder(), 'copy');
-    for (const folder of ['mirror', 'manifests'])
-      await cp(join(mirror.directory, folder), join(copy, folder), { recursive: true });
-    const replica = await startReplica(copy);
-    expect((await replica.ask('/repos/Accounting/contents')).status).toBe(200);
-    const file = await replica.ask('/repos/Accounting/contents/notes/a.txt', { range: 'bytes=0-1' });
-    expect(await file.text()).toBe('te');
-  });
+it('a mirror that was brought back from a backup is given although its times are others, as its bytes are right, without what the daemon keeps', async () => {
+  const { mirror } = await setUp();
+  const copy = join(await temporaryFolder(), 'copy');
+  for (const folder of ['mirror', 'manifests'])
+    await cp(join(mirror.directory, folder), join(copy, folder), { recursive: true });
+  const replica = await startReplica(copy);
+  expect((await replica.ask('/repos/Accounting/contents')).status).toBe(200);
+  const file = await replica.ask('/repos/Accounting/contents/notes/a.txt', { range: 'bytes=0-1' });
+  expect(await file.text()).toBe('te');
 });
 
 describe('lists that would be short', () => {

@@ -213,20 +213,18 @@ describe('an upload', () => {
   });
 });
 
-describe('the page of the form', () => {
-  it('may do nothing but show and send itself, and is asked for again only when it changed', async () => {
-    const response = await fetch(service.origin);
-    expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
-    const policy = response.headers.get('content-security-policy') ?? '';
-    expect(policy).toMatch(/^default-src 'none'.*form-action 'self'/);
-    expect(policy).not.toContain('unsafe');
-    const html = await response.text();
-    expect(html).not.toContain('{{');
-    for (const [, file] of html.matchAll(/(?:src|href)="(page\/[^"]+)"/g))
-      expect([file, (await fetch(service.origin + file)).status]).toEqual([file, 200]);
-    const etag = response.headers.get('etag') ?? '';
-    expect((await fetch(service.origin, { headers: { 'if-none-match': etag } })).status).toBe(304);
-    for (const path of ['page/', 'page/nope.js', 'page/..%2fpage.js', 'page/%', 'uploads/repositories'])
-      expect([path, (await fetch(service.origin + path)).status]).toEqual([path, 404]);
-  });
+it('the page of the form may do nothing but show and send itself, and is asked for again only when it changed', async () => {
+  const response = await fetch(service.origin);
+  expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
+  const policy = response.headers.get('content-security-policy') ?? '';
+  expect(policy).toMatch(/^default-src 'none'.*form-action 'self'/);
+  expect(policy).not.toContain('unsafe');
+  const html = await response.text();
+  expect(html).not.toContain('{{');
+  for (const [, file] of html.matchAll(/(?:src|href)="(page\/[^"]+)"/g))
+    expect([file, (await fetch(service.origin + file)).status]).toEqual([file, 200]);
+  const etag = response.headers.get('etag') ?? '';
+  expect((await fetch(service.origin, { headers: { 'if-none-match': etag } })).status).toBe(304);
+  for (const path of ['page/', 'page/nope.js', 'page/..%2fpage.js', 'page/%', 'uploads/repositories'])
+    expect([path, (await fetch(service.origin + path)).status]).toEqual([path, 404]);
 });

@@ -132,15 +132,13 @@ describe('notifications of events', () => {
   });
 });
 
-describe('the choice of notifications', () => {
-  it.each<readonly [string, number]>([
-    ['*', NOTIFICATION_TYPES.length],
-    ['pass.*', 3],
-    ['target.failed', 1],
-    ...['', 'target', 'target.', 'targets.*', '**', '*.failed'].map((unknown) => [unknown, 0] as const),
-  ])('%j takes %i types', (filter, count) => {
-    expect(NOTIFICATION_TYPES.filter((type) => isChosen(type, [filter]))).toHaveLength(count);
-  });
+it.each<readonly [string, number]>([
+  ['*', NOTIFICATION_TYPES.length],
+  ['pass.*', 3],
+  ['target.failed', 1],
+  ...['', 'target', 'target.', 'targets.*', '**', '*.failed'].map((unknown) => [unknown, 0] as const),
+])('the choice of notifications %j takes %i types', (filter, count) => {
+  expect(NOTIFICATION_TYPES.filter((type) => isChosen(type, [filter]))).toHaveLength(count);
 });
 
 describe('the signature', () => {

@@ -16,21 +16,19 @@ it('a new file is flushed, and never replaces another one', async () => {
   expect(await readFile(path, 'utf8')).toBe('one text');
 });
 
-describe('a file that replaces another one', () => {
-  it.each([
-    ['of the same size and second has the next second', 'same', 1000, 1001],
-    ['of the same size and a later second keeps it', 'same', 1005, 1005],
-    ['of another size keeps its time', 'longer', 1000, 1000],
-  ])('%s', async (_what, text, madeAt, expected) => {
-    const folder = await temporaryFolder();
-    const [path, replaced] = [join(folder, 'new'), join(folder, 'old')];
-    await writeFile(replaced, 'text');
-    await utimes(replaced, 1000, 1000);
-    await writeFile(path, text);
-    await utimes(path, madeAt, madeAt);
-    await setTimeApart(path, replaced);
-    expect((await stat(path)).mtimeMs).toBe(expected * 1000);
-  });
+it.each([
+  ['of the same size and second has the next second', 'same', 1000, 1001],
+  ['of the same size and a later second keeps it', 'same', 1005, 1005],
+  ['of another size keeps its time', 'longer', 1000, 1000],
+])('a file that replaces another one %s', async (_what, text, madeAt, expected) => {
+  const folder = await temporaryFolder();
+  const [path, replaced] = [join(folder, 'new'), join(folder, 'old')];
+  await writeFile(replaced, 'text');
+  await utimes(replaced, 1000, 1000);
+  await writeFile(path, text);
+  await utimes(path, madeAt, madeAt);
+  await setTimeApart(path, replaced);
+  expect((await stat(path)).mtimeMs).toBe(expected * 1000);
 });
 
 describe('folders', () => {

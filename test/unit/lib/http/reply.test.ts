@@ -13,13 +13,11 @@ describe('packing', () => {
   );
 });
 
-describe('an entity tag', () => {
-  it('matches as If-None-Match says', () => {
-    const tag = '"a"';
-    expect(matchesTag(undefined, tag)).toBe(false);
-    expect(matchesTag('"x"', tag)).toBe(false);
-    expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
-    expect(matchesTag('*', tag)).toBe(true);
-    expect(matchesTag('"x", "a"', `W/${tag}`)).toBe(true);
-  });
+it('an entity tag matches as If-None-Match says', () => {
+  const tag = '"a"';
+  expect(matchesTag(undefined, tag)).toBe(false);
+  expect(matchesTag('"x"', tag)).toBe(false);
+  expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
+  expect(matchesTag('*', tag)).toBe(true);
+  expect(matchesTag('"x", "a"', `W/${tag}`)).toBe(true);
 });

@@ -66,16 +66,16 @@ describe('the repositories of a mirror', () => {
   });
 });
 
-describe('the branch of a request without a branch', () => {
-  it.each([
-    [['HEAD', 'main'], 'HEAD'],
-    [['feature/x'], 'feature/x'],
-    [['dev', 'main', 'master'], 'main'],
-    [['dev', 'master'], 'master'],
-    [['dev', 'release'], null],
-    [[], null],
-  ])('of %j is %j', (branches, expected) => expect(defaultBranch(branches)).toBe(expected));
-});
+it.each([
+  [['HEAD', 'main'], 'HEAD'],
+  [['feature/x'], 'feature/x'],
+  [['dev', 'main', 'master'], 'main'],
+  [['dev', 'master'], 'master'],
+  [['dev', 'release'], null],
+  [[], null],
+])('the branch of a request that names none, among %j, is %j', (branches, expected) =>
+  expect(defaultBranch(branches)).toBe(expected),
+);
 
 describe('the rows of v1', () => {
   it('are the listed workbooks, sorted by id and branch, with the present name', () => {

@@ -93,23 +93,21 @@ describe('an address to listen on', () => {
   });
 });
 
-describe('the complaint of git', () => {
-  it.each([
-    [
-      "git ls-remote ended with 128: fatal: '/x' does not appear to be a git repository; fatal: Could not read from " +
-        'remote repository.; Please make sure you have the correct access rights; and the repository exists.',
-      "'/x' does not appear to be a git repository",
-    ],
-    [
-      'git fetch ended with 128: remote: Not Found; fatal: repository https://h/x.git/ not found',
-      'repository https://h/x.git/ not found',
-    ],
-    ['git fetch ended with 1: warning: odd', 'odd'],
-    ['git fetch was ended early', 'git gives no reason'],
-    ['fatal: a\nerror: b', 'a'],
-    ['fatal: a\u001b[2Jb', 'a [2Jb'],
-  ])('is one line: %j', (said, reason) => expect(reasonIn(said)).toBe(reason));
-});
+it.each([
+  [
+    "git ls-remote ended with 128: fatal: '/x' does not appear to be a git repository; fatal: Could not read from " +
+      'remote repository.; Please make sure you have the correct access rights; and the repository exists.',
+    "'/x' does not appear to be a git repository",
+  ],
+  [
+    'git fetch ended with 128: remote: Not Found; fatal: repository https://h/x.git/ not found',
+    'repository https://h/x.git/ not found',
+  ],
+  ['git fetch ended with 1: warning: odd', 'odd'],
+  ['git fetch was ended early', 'git gives no reason'],
+  ['fatal: a\nerror: b', 'a'],
+  ['fatal: a\u001b[2Jb', 'a [2Jb'],
+])('the complaint of git is one line: %j', (said, reason) => expect(reasonIn(said)).toBe(reason));
 
 describe('the id of a key', () => {
   const ids = ['0b9f4c9e-1', '0b9f4c9e-2', 'abcd'];
