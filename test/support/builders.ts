@@ -98,20 +98,13 @@ export function manifestWith(fields: Partial<Manifest> = {}): Manifest {
 
 /** A published tree of a repository's branch, verified ten minutes ago. */
 export function published(of: Repository = repository(), fields: Partial<Published> = {}): Published {
-  const branch = fields.branch ?? 'main';
+  const { branch = 'main', verifiedAtMs = NOW_MS - 10 * MINUTE_MS } = fields;
+  const publishedAtMs = NOW_MS - 10 * MINUTE_MS;
+  const given = { repository: of, branch, verifiedAtMs, publishedAtMs, archiveBytes: 1000 };
+  const { files: _files, skipped: _skipped, ...facts } = manifestWith(given);
   return {
+    ...facts,
     path: `${of.fullName}/${encodeURIComponent(branch)}`,
-    repository: of,
-    branch,
-    fingerprint: null,
-    borrowed: [],
-    settled: true,
-    etag: null,
-    verifiedAtMs: NOW_MS - 10 * MINUTE_MS,
-    comparedAtMs: fields.verifiedAtMs ?? NOW_MS - 10 * MINUTE_MS,
-    publishedAtMs: NOW_MS - 10 * MINUTE_MS,
-    restoredAtMs: null,
-    archiveBytes: 1000,
     missing: [],
     fileCount: 1,
     sizeBytes: 900,
@@ -167,17 +160,11 @@ export function recordMap(...records: readonly TargetRecord[]): Map<string, Targ
 }
 
 /** A selection of everything, with branches named in the settings. */
-export function selection(
-  fields: {
-    readonly selects?: Selection['selects'];
-    readonly configured?: readonly ConfiguredBranch[];
-  } = {},
-): Selection {
-  return {
-    selects: fields.selects ?? (() => true),
-    configuredBranches: () => fields.configured ?? [],
-    patterns: [],
-  };
+export function selection({
+  selects = () => true,
+  configured = [],
+}: Partial<Pick<Selection, 'selects'>> & { configured?: readonly ConfiguredBranch[] } = {}): Selection {
+  return { selects, configuredBranches: () => configured, patterns: [] };
 }
 
 /** The policy of the default settings. */

@@ -341,9 +341,7 @@ export class FakeService {
   }
 
   private branch(repository: FakeRepository, name: string): FakeBranch {
-    const known = repository.branches.get(name);
-    if (known !== undefined) return known;
-    const branch = { files: new Map(), versions: new Map() };
+    const branch = repository.branches.get(name) ?? { files: new Map(), versions: new Map() };
     repository.branches.set(name, branch);
     return branch;
   }

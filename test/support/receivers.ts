@@ -1,11 +1,11 @@
 /** A received request. */
-export interface ReceivedRequest {
+interface ReceivedRequest {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: string;
 }
 
 /** A receiver's status for a request, and the message that it shows. */
-export interface Reception {
+interface Reception {
   readonly status: number;
   readonly error?: string;
   readonly title?: string;
@@ -15,13 +15,7 @@ export interface Reception {
 }
 
 /** The receivers of messages, each as strict as its documentation. */
-export const RECEIVERS: Readonly<
-  Record<'slack' | 'ntfy' | 'apprise', (request: ReceivedRequest) => Reception>
-> = {
-  slack: receiveAsSlack,
-  ntfy: receiveAsNtfy,
-  apprise: receiveAsApprise,
-};
+export const RECEIVERS = { slack: receiveAsSlack, ntfy: receiveAsNtfy, apprise: receiveAsApprise };
 
 /** docs.slack.dev, "Sending messages using incoming webhooks": JSON with `text`; 400 invalid_payload, no_text. */
 function receiveAsSlack({ headers, body }: ReceivedRequest): Reception {
