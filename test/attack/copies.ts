@@ -11,9 +11,6 @@ export function copyFolder(from: string, to: string): void {
   if (status !== 0) throw new Error(`cannot copy: ${stderr}`);
 }
 
-/** The name of a journal in its stage. */
-const JOURNAL_FILE = 'journal.json';
-
 /** Copies a directory whose program was killed: what its journals know by inodes has others in the copy. */
 export async function copyKilled(from: string, to: string): Promise<void> {
   copyFolder(from, to);
@@ -21,7 +18,7 @@ export async function copyKilled(from: string, to: string): Promise<void> {
   const inodes = new Map<number, number>();
   for (const path of paths)
     inodes.set((await lstat(join(from, path))).ino, (await lstat(join(to, path))).ino);
-  for (const path of paths.filter((each) => basename(each) === JOURNAL_FILE)) {
+  for (const path of paths.filter((each) => basename(each) === 'journal.json')) {
     const text = await readFile(join(to, path), 'utf8');
     await writeFile(join(to, path), withInodes(text, inodes));
   }

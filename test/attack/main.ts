@@ -8,8 +8,7 @@ import { attempt, inLanes, say, shuffled } from '../support/sweep.ts';
 import { compileOnce } from './build.ts';
 import { Journal } from './journal.ts';
 import { prepare } from './prepare.ts';
-import type { Cell } from './scenarios.ts';
-import { beginOf, namesOn, NO_ATTACK, pointOf, type Sweep, SWEEPS } from './sweeps.ts';
+import { beginOf, namesOn, NO_ATTACK, pointOf, SWEEPS } from './sweeps.ts';
 
 /** Tries every point of every sweep once, in pieces: test/attack/README.md. Exit codes: 0 no violation, 1 violations, 2 usage. */
 
@@ -23,26 +22,11 @@ const USAGE = `Usage: npm run test:attack -- [options]
 
 test/attack/README.md says what the points are.`;
 
-const FLAGS = {
-  minutes: { type: 'string', default: 'Infinity' },
-  only: { type: 'string', multiple: true },
-  point: { type: 'string' },
-  again: { type: 'boolean', default: false },
-  figures: { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
-} as const;
-
-/** A scenario in a mode, under one kind of attack. */
-interface Unit {
-  readonly sweep: Sweep;
-  readonly cell: Cell;
-  /** The beginning of its points' ids. */
-  readonly begin: string;
-}
-
+/** Each scenario in a mode under one kind of attack, with the beginning of its points' ids. */
 const ALL_UNITS = SWEEPS.flatMap((sweep) =>
-  sweep.cells.map((cell): Unit => ({ sweep, cell, begin: beginOf(sweep, cell) })),
+  sweep.cells.map((cell) => ({ sweep, cell, begin: beginOf(sweep, cell) })),
 );
+type Unit = (typeof ALL_UNITS)[number];
 
 const options = optionsOrEnd();
 const only = options.only ?? [''];
@@ -65,7 +49,16 @@ try {
 
 function optionsOrEnd() {
   try {
-    const { values } = parseArgs({ options: FLAGS });
+    const { values } = parseArgs({
+      options: {
+        minutes: { type: 'string', default: 'Infinity' },
+        only: { type: 'string', multiple: true },
+        point: { type: 'string' },
+        again: { type: 'boolean', default: false },
+        figures: { type: 'boolean', default: false },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
     if (values.help) {
       process.stdout.write(`${USAGE}\n`);
       process.exit(0);

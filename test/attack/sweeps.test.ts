@@ -1,13 +1,9 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-
-import { afterAll, beforeAll, describe, it } from 'vitest';
+import { describe, it, onTestFinished } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
 import { chosenCells, say, sweep } from '../support/sweep.ts';
-import { type Attacker } from './points.ts';
-import { prepareAll, type Prepared } from './prepare.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+import { prepareAll } from './prepare.ts';
 import { namesOn, pointOf, SWEEPS } from './sweeps.ts';
 
 /** The number of points for the run of all tests: more kills and errors, which need no mounts. */
@@ -20,28 +16,15 @@ for (const each of SWEEPS) {
   const sample = ['kills', 'errors'].includes(each.name) ? SAMPLE : MOUNTED_SAMPLE;
 
   describe.skipIf(!isPossible)(`a program under the attacks of ${each.name}`, () => {
-    let folder = '';
-    let attacker: Attacker | null = null;
-    let prepared: readonly Prepared[] = [];
-
-    beforeAll(async () => {
-      folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-attack-'));
-      const bench = { main: MAIN, folder };
-      attacker = each.open(folder);
-      prepared = await prepareAll(chosenCells(each.name, each.cells, sample.cells), bench);
-    });
-
-    afterAll(async () => {
-      await attacker?.close();
-      for (const one of prepared) await one.close();
-      await rm(folder, { recursive: true, force: true });
-    });
-
     it('leaves whole trees and what was reported, says why it fails, and the next run completes it', async () => {
-      const opened = attacker;
-      if (opened === null) throw new Error('the sweep was not opened');
+      const folder = await temporaryFolder();
+      const attacker = each.open(folder);
+      onTestFinished(attacker.close);
+      const cells = chosenCells(each.name, each.cells, sample.cells);
+      const prepared = await prepareAll(cells, { main: MAIN, folder });
+      for (const one of prepared) onTestFinished(one.close);
       const points = prepared.flatMap((one) =>
-        namesOn(opened, one).map((name) => pointOf(each, opened, one, name)),
+        namesOn(attacker, one).map((name) => pointOf(each, attacker, one, name)),
       );
       await sweep(each.name, points, sample.points);
     });

@@ -16,12 +16,7 @@ export interface NodeProgram {
 }
 
 /** The end of a run. */
-export interface RunEnded {
-  readonly exitCode: number | null;
-  readonly signal: NodeJS.Signals | null;
-  readonly stderr: string;
-  readonly isHung: boolean;
-}
+export type RunEnded = Awaited<ReturnType<typeof runNode>>;
 
 /** V8 does not optimize, and collects garbage in one thread: runs are too short for more, and take a tenth less CPU. */
 const FLAGS = ['--liftoff-only', '--no-opt', '--no-maglev', '--single-threaded-gc'];
@@ -35,7 +30,7 @@ const GATED = join(import.meta.dirname, 'gated.ts');
 export async function runNode(
   { args, env, timeoutMs }: NodeProgram,
   onGate?: (thread: AtGate) => Promise<void>,
-): Promise<RunEnded> {
+) {
   const loaded = onGate === undefined ? [] : ['--import', GATED];
   const child = spawn(process.execPath, [...FLAGS, ...loaded, ...args], {
     env: { ...env, ...quietWakeUps, UV_THREADPOOL_SIZE: '1' },

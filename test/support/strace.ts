@@ -7,15 +7,10 @@ import { type AtGate, GATE_MARK } from './gate.ts';
 import { type NodeProgram, type RunEnded, runNode } from './launcher.ts';
 import { quietWakeUps } from './wake-ups.ts';
 
-/**
- * The thread of a call: `main` runs JavaScript and SQLite, `pool` is libuv's for files, `thread-1` the first one started by the
- * program itself.
- */
-export type ThreadName = string;
-
 /** A system call on an interesting path. */
 export interface TracedCall {
-  readonly thread: ThreadName;
+  /** `main` runs JavaScript and SQLite, `pool` is libuv's for files, `thread-1` the first one started by the program itself. */
+  readonly thread: string;
   readonly call: string;
   /** Its number among the calls of this name in its thread, from 1. */
   readonly ordinal: number;
@@ -24,10 +19,7 @@ export interface TracedCall {
 }
 
 /** A disturbance of a call: the program is killed, or the call fails. */
-export interface Injection {
-  readonly thread: ThreadName;
-  readonly call: string;
-  readonly ordinal: number;
+export interface Injection extends Pick<TracedCall, 'thread' | 'call' | 'ordinal'> {
   /** `KILL`, or the name of an error, such as `ENOSPC`. */
   readonly fault: string;
 }
@@ -76,7 +68,7 @@ export async function runInjected(
  */
 export async function traceCalls(program: NodeProgram, calls: string, path: string, traceFile: string) {
   const options = ['-f', '-y', '-o', traceFile, '-e', `trace=${calls}`];
-  const threads = new Map<number, ThreadName>();
+  const threads = new Map<number, string>();
   const ended = await runTraced(program, async ({ name, pid, threadId }) => {
     threads.set(threadId, name);
     if (name !== 'main') return null;
@@ -87,8 +79,8 @@ export async function traceCalls(program: NodeProgram, calls: string, path: stri
 }
 
 /** Parses strace's output: the calls of known threads on a path, each with its number in its thread. */
-function parseTrace(text: string, threads: ReadonlyMap<number, ThreadName>, path: string): TracedCall[] {
-  const counts = new Map<ThreadName, Map<string, number>>();
+function parseTrace(text: string, threads: ReadonlyMap<number, string>, path: string): TracedCall[] {
+  const counts = new Map<string, Map<string, number>>();
   const traced: TracedCall[] = [];
   for (const line of text.split('\n')) {
     const found = /^(?<thread>\d+) +(?<call>\w+)\((?<args>.*)$/.exec(line)?.groups;
