@@ -6,7 +6,7 @@ import { fromBufferPromise } from 'yauzl';
 import { findLeadingFolder, type LeadingFolder } from '../mirror/archive/policy.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { given, holds, NotMet } from './verdict.ts';
-import { isArchive, isBinary, shapeOf } from './words.ts';
+import { isArchive, shapeOf } from './words.ts';
 
 /** A fully read archive. */
 export interface Archive {
@@ -26,7 +26,6 @@ const MAX_UNPACKED_BYTES = 256 * 1024 * 1024;
  */
 export async function readArchive(answer: ProbeAnswer, workbookPaths: Iterable<string>): Promise<Archive> {
   holds(isArchive(answer), shapeOf(answer));
-  holds(isBinary(answer), 'an archive is called JSON or HTML');
   given(answer.isWhole, 'the archive is too large');
   try {
     const zip = await fromBufferPromise(answer.body, { strictFileNames: false });

@@ -83,6 +83,8 @@ export const CONTENTS_STATEMENTS = statementsOf(
         const { fault } = await subject.downloads();
         if (fault !== null) throw fault;
         const samples = await subject.samples();
+        const isCalledSo = samples.every(({ answer }) => isBinary(answer));
+        holds(isCalledSo, 'an archive is called JSON or HTML');
         return `${samples.length} archives, ${samples.reduce((sum, { files }) => sum + files.size, 0)} files`;
       },
       meaning: 'the mirror will download it again and again: archive.damaged',

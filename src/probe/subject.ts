@@ -39,6 +39,7 @@ export interface SampledBranch extends Archive {
   readonly reference: string;
   /** Null for the default branch. */
   readonly branch: string | null;
+  readonly answer: ProbeAnswer;
   /** Paths of its workbooks in v1's list. */
   readonly listed: readonly string[];
 }
@@ -235,7 +236,7 @@ export class Subject {
         try {
           const archive = await readArchive(answer, listed);
           if (archive.files.size === 0) continue;
-          samples.push({ ...archive, repository, reference, branch, listed });
+          samples.push({ ...archive, repository, reference, branch, answer, listed });
           repositories.add(repository.id);
         } catch (error) {
           if (!(error instanceof NotMet)) throw error;
