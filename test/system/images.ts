@@ -21,13 +21,7 @@ const BUILD_TIMEOUT_MS = 400_000;
 const COMMAND_TIMEOUT_MS = 60_000;
 
 /** Container tools with their own store, in which the image of this clone is built. */
-export interface Images {
-  readonly image: string;
-  /** Runs podman. */
-  readonly podman: (...args: readonly string[]) => Promise<Outcome>;
-  /** Removes the built image; the base stays for the next run. */
-  readonly close: () => Promise<void>;
-}
+export type Images = Awaited<ReturnType<typeof buildImage>>;
 
 /** Why no image can be built here; undefined if one can. */
 export function whyNoImages(): string | undefined {
@@ -42,11 +36,11 @@ export function whyNoImages(): string | undefined {
  * for this version of Node.
  * @throws Error with the output of the tool
  */
-export async function buildImage(): Promise<Images> {
+export async function buildImage() {
   const home = join(tmpdir(), `workbook-mirror-images-${BASE.debian}-${process.version}`);
   await mkdir(home, { recursive: true, mode: 0o700 });
   const store = ['--root', join(home, 'storage'), '--runroot', join(home, 'run')];
-  const podman: Images['podman'] = (...args) =>
+  const podman = (...args: readonly string[]): Promise<Outcome> =>
     command('podman', [...store, '--runtime=runc', '--cgroup-manager=cgroupfs', ...args], COMMAND_TIMEOUT_MS);
   if ((await podman('image', 'exists', BASE.name)).exitCode !== 0) await makeBase(home, store);
   const dockerfile = await unpinned(home);
@@ -59,6 +53,7 @@ export async function buildImage(): Promise<Images> {
   return {
     image: IMAGE,
     podman,
+    /** Removes the built image; the base stays for the next run. */
     close: async () => {
       await podman('image', 'rm', '--force', IMAGE);
       await podman('image', 'prune', '--force');

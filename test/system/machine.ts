@@ -12,11 +12,7 @@ import { buildPackageIn, DEPENDENCIES } from './package.ts';
 const PACKAGE = '/usr/local/lib/node_modules/workbook-mirror';
 
 /** The output and result of a command on the machine. */
-export interface Outcome {
-  readonly exitCode: number | null;
-  readonly stdout: string;
-  readonly stderr: string;
-}
+export type Outcome = ReturnType<Machine['run']>;
 
 /** A machine with its own systemd, as a container over this machine's root. */
 export type Machine = ReturnType<typeof machineOf>;
@@ -129,7 +125,7 @@ function startContainer(root: string, binds: readonly string[]): ChildProcess {
 
 function machineOf(root: string, container: ChildProcess, close: () => Promise<void>) {
   /** Runs a command as root. */
-  const run = (...argv: readonly string[]): Outcome => {
+  const run = (...argv: readonly string[]) => {
     const leader = leaderOf(container);
     if (leader === null) return { exitCode: null, stdout: '', stderr: 'the machine is not there' };
     const { status, stdout, stderr } = spawnSync('nsenter', ['-t', leader, '-a', '--', ...argv], {

@@ -25,14 +25,12 @@ const missing = hasProgram('rclone') ? '' : ' (skipped: rclone is not on this ma
 
 const WAIT = { timeout: 60_000, interval: 200 };
 
-interface Manifest {
-  readonly files: ReadonlyArray<{ readonly path: string; readonly sha256: string }>;
-}
-
 /** The differences between a manifest in the bucket and its files, a line each. */
 function differences({ objects }: ObjectStore, key: string): string[] {
   const target = key.slice('manifests/'.length, -'.json'.length);
-  const { files } = JSON.parse(String(objects.get(key)?.bytes)) as Manifest;
+  const { files } = JSON.parse(String(objects.get(key)?.bytes)) as {
+    files: { path: string; sha256: string }[];
+  };
   return files.flatMap(({ path, sha256 }) => {
     const bytes = objects.get(`mirror/${target}/${path}`)?.bytes;
     return bytes !== undefined && createHash('sha256').update(bytes).digest('hex') === sha256 ? [] : [path];

@@ -15,11 +15,7 @@ import { KEY as REPLICA_KEY, startReplica, TOKEN as REPLICA_TOKEN } from '../../
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The address and keys of a service. */
-interface ServiceOptions {
-  readonly baseUrl: string;
-  readonly apiKey: string;
-  readonly apiToken: string;
-}
+type ServiceOptions = Awaited<ReturnType<typeof startOnGit>>;
 
 /** Tries all statements on a service, including those with wrong keys. */
 async function findingsOf({ baseUrl, apiKey, apiToken }: ServiceOptions): Promise<readonly Finding[]> {
@@ -46,7 +42,7 @@ function statusOf({ path, branch }: WorkbookRow): ProcessingStatus {
 }
 
 /** Starts the embedded service on Git repositories, with pages so small that there are several. */
-async function startOnGit(status?: typeof statusOf): Promise<ServiceOptions> {
+async function startOnGit(status?: typeof statusOf) {
   const { registry } = await createSamples(join(await temporaryFolder(), 'service'));
   const library = createGitLibrary(registry);
   const workbooks: GitLibrary['workbooks'] = async () => ({

@@ -8,12 +8,6 @@ import { buildZip } from '../../../support/zip-builder.ts';
 import { runHere } from '../../../support/in-process.ts';
 import { start, variablesOf } from '../../../support/program.ts';
 
-/** A command that another command named, and the place. */
-interface Hint {
-  readonly from: string;
-  readonly words: readonly string[];
-}
-
 /** A mirror in which a deletion is held, one target is quarantined, one drifted, and one was retired. */
 async function troubledMirror(): Promise<Record<string, string>> {
   const { service, directory } = await startCommands();
@@ -71,7 +65,7 @@ function wordsOf(line: string): string[] {
 }
 
 /** The commands that an output names: between backquotes, or to the end of the name that it acts on. */
-function hintsIn(from: string, output: string): Hint[] {
+function hintsIn(from: string, output: string) {
   const found = output.matchAll(/`workbook-mirror ([^`]+)`|workbook-mirror ((?:[a-z-]+ )+'[^'\n]+')/g);
   return [...found].map(([, quoted, bare = '']) => ({ from, words: wordsOf(quoted ?? bare) }));
 }
@@ -87,7 +81,7 @@ function isRefused([command]: readonly string[], exitCode: number): boolean {
  * @param runExitCode how `run` would end, which is not tried
  */
 async function refusedHints(settings: Readonly<Record<string, string>>, runExitCode: number) {
-  const hints = new Map<string, Hint>();
+  const hints = new Map<string, ReturnType<typeof hintsIn>[number]>();
   for (const args of ASKED) {
     const { stdout, stderr } = await runHere(args, settings);
     for (const hint of hintsIn(args.join(' '), stdout + stderr)) hints.set(hint.words.join(' '), hint);

@@ -10,6 +10,7 @@ import type { Notification } from '../../../../src/daemon/hooks/notifications.ts
 import { startReceiver } from '../../../support/listen.ts';
 
 const KEY = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw';
+const SIGNED = { webhookSecret: inlineSecret(KEY) };
 
 function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
   const poster = createPoster(timeoutMs);
@@ -17,24 +18,9 @@ function startPoster(timeoutMs = 10_000): ReturnType<typeof createPoster> {
   return poster;
 }
 
-/** The receiver of a webhook. */
-interface Target {
-  readonly address: string;
-  /** Null, as by default, if notifications are not signed. */
-  readonly key?: string | null;
-  /** All events by default. */
-  readonly filters?: readonly string[];
-  /** JSON by default. */
-  readonly format?: HttpHooks['webhookFormat'];
-}
-
-function hooksOf({ address, key = null, filters = ['*'], format = 'json' }: Target): HttpHooks {
-  return {
-    webhook: inlineSecret(address),
-    ...(key === null ? {} : { webhookSecret: inlineSecret(key) }),
-    webhookEvents: [...filters],
-    webhookFormat: format,
-  };
+/** The settings of a webhook that receives all events as JSON, without a signature. */
+function hooksOf(address: string, more: Partial<HttpHooks> = {}): HttpHooks {
+  return { webhook: inlineSecret(address), webhookEvents: ['*'], webhookFormat: 'json', ...more };
 }
 
 function start(hooks: () => HttpHooks) {
@@ -57,7 +43,7 @@ function note(target: string): Notification {
 describe('a webhook', () => {
   it('receives messages in order, with a signature over the body', async () => {
     const { origin, received } = await startReceiver(() => 204);
-    const { webhook, events } = start(() => hooksOf({ address: `${origin}/a/path?q=1`, key: KEY }));
+    const { webhook, events } = start(() => hooksOf(`${origin}/a/path?q=1`, SIGNED));
     webhook.tell([note('A/main'), note('B/main')]);
     webhook.tell([{ type: 'pass.failed', fields: { message: 'the key s3cret is refused' } }]);
     await expect.poll(() => received.length).toBe(3);
@@ -80,7 +66,7 @@ describe('a webhook', () => {
 
   it('receives only chosen events, and without a key no signature', async () => {
     const { origin, received } = await startReceiver(() => 200);
-    const { webhook } = start(() => hooksOf({ address: origin, filters: ['pass.*'] }));
+    const { webhook } = start(() => hooksOf(origin, { webhookEvents: ['pass.*'] }));
     webhook.tell([note('A/main'), { type: 'pass.failed', fields: {} }]);
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.headers).not.toHaveProperty('webhook-signature');
@@ -93,7 +79,7 @@ describe('a webhook', () => {
       if (count === 1) response.setHeader('retry-after', '1');
       return count === 1 ? 503 : 200;
     });
-    const { webhook, events } = start(() => hooksOf({ address: `${origin}/s3cret` }));
+    const { webhook, events } = start(() => hooksOf(`${origin}/s3cret`));
     webhook.tell([note('A/main'), note('B/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([
@@ -110,12 +96,12 @@ describe('a webhook', () => {
 
   it('sends waiting messages in the current format, signed with the current key', async () => {
     const { origin, received } = await startReceiver((count) => (count === 1 ? 503 : 200));
-    const target = { address: origin, key: KEY, format: 'json' as HttpHooks['webhookFormat'] };
-    const { webhook, events } = start(() => hooksOf(target));
+    const own: Partial<HttpHooks> = { ...SIGNED };
+    const { webhook, events } = start(() => hooksOf(origin, own));
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
     const other = KEY.replace('M', 'N');
-    Object.assign(target, { key: other, format: 'slack' });
+    Object.assign(own, { webhookSecret: inlineSecret(other), webhookFormat: 'slack' });
     await webhook.close(5000);
     const { headers = {}, body = '' } = received[1] ?? {};
     expect(JSON.parse(body)).toMatchObject({ text: expect.any(String) as string });
@@ -129,7 +115,7 @@ describe('a webhook', () => {
       response.setHeader('location', other.origin);
       return 307;
     });
-    const { webhook, events } = start(() => hooksOf({ address: origin }));
+    const { webhook, events } = start(() => hooksOf(origin));
     webhook.tell([note('A/main')]);
     await expect.poll(() => events.length).toBe(1);
     expect(events).toMatchObject([{ hint: expect.stringContaining('Redirects are not followed') as string }]);
@@ -138,7 +124,7 @@ describe('a webhook', () => {
 
   it('that hangs is abandoned at the end of the program, and waiting messages are bounded', async () => {
     const { origin, received } = await startReceiver(() => null);
-    const { webhook, events } = start(() => hooksOf({ address: origin }));
+    const { webhook, events } = start(() => hooksOf(origin));
     webhook.tell(Array.from({ length: 5000 }, (_, index) => note(`T${index}/main`)));
     await expect.poll(() => received.length).toBe(1);
     expect(received[0]?.body).toContain('T4000/main');
@@ -183,12 +169,8 @@ describe('a request', () => {
 
 it('a heartbeat is one request at a time, and is retried after a failure', async () => {
   const { origin, received } = await startReceiver((count) => (count === 1 ? 500 : 200));
-  const hooks: HttpHooks = {
-    heartbeat: inlineSecret(`${origin}/s3cret`),
-    webhookEvents: [],
-    webhookFormat: 'json',
-  };
-  const { webhook: heartbeat, events } = start(() => hooks);
+  const own = { heartbeat: inlineSecret(`${origin}/s3cret`), webhookEvents: [] };
+  const { webhook: heartbeat, events } = start(() => ({ ...own, webhookFormat: 'json' }));
   for (let beats = 0; beats < 5; beats += 1) heartbeat.beat();
   await expect.poll(() => events.length).toBe(1);
   expect(JSON.stringify(events)).not.toContain('s3cret');

@@ -15,18 +15,9 @@ import { plan, write } from '../../../support/commits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { bytesOf, makeBook, zipOf } from '../../../support/workbooks.ts';
 
-interface Bench {
-  readonly folder: string;
-  readonly git: Git;
-  readonly registry: Registry;
-  /** The bare repository A, with one workbook on main. */
-  readonly gitDirectory: string;
-  readonly commit: (changes: readonly FileChange[], branch?: string) => Promise<string>;
-}
-
-async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
-  const folder = await temporaryFolder();
-  const registry = await openRegistry(join(folder, 'data'));
+/** A registry with the bare repository A, which has one workbook on main. */
+async function makeBench(content: string | Uint8Array = '0') {
+  const registry = await openRegistry(join(await temporaryFolder(), 'data'));
   const git = new Git();
   onTestFinished(async () => {
     await git.stop();
@@ -38,11 +29,10 @@ async function makeBench(content: string | Uint8Array = '0'): Promise<Bench> {
   await git.run(gitDirectory, ['config', 'core.compression', '0']);
   await makeCommits(git, gitDirectory, [plan('main', [write('x.xlsx', content)])]);
   return {
-    folder,
     git,
     registry,
     gitDirectory,
-    async commit(changes, branch = 'main') {
+    async commit(changes: readonly FileChange[], branch = 'main') {
       const from = (await readHeads(git, gitDirectory)).get(branch) ?? 'refs/heads/main';
       const [head = ''] = await makeCommits(git, gitDirectory, [plan(branch, changes, { from })]);
       return head;

@@ -39,14 +39,9 @@ async function mirrorAll(): Promise<void> {
   }
 }
 
-interface Shown {
-  readonly repository: string;
-  readonly branch: string;
-  readonly path: string;
-  readonly commitId: string;
-}
+type Shown = Awaited<ReturnType<typeof shown>>[number];
 
-async function shown(): Promise<Shown[]> {
+async function shown() {
   const headers = requestHeaders('v1', TOKEN);
   const response = await fetch(`${baseUrl}/v1/workbooks?page_size=1000`, { headers });
   const page = pageSchema.parse(await response.json());
