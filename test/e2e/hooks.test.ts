@@ -135,17 +135,6 @@ it('hooks test sends one notification that is marked as a test, in the form of i
   expect(await runWith(['hooks', 'test', 'webhook'], {})).toMatchObject({ exitCode: 2 });
 });
 
-/** True if a process runs; a zombie does not. */
-async function runs(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return /\) [^ZX]/.test(stat);
-}
-
-async function areRunning(pids: readonly number[]): Promise<number[]> {
-  const states = await Promise.all(pids.map(runs));
-  return pids.filter((_pid, index) => states[index]);
-}
-
 it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
   'programs that ignore SIGTERM do not outlive the daemon, nor do their children (%s)',
   async (hook) => {
@@ -153,13 +142,18 @@ it.each(['AFTER_PUBLISH', 'BEFORE_PUBLISH'])(
     const { path, folder } = await programOf(
       `trap '' TERM\nsleep 300 &\necho "$$ $!" >> "$(dirname "$0")/pids"\nwhile :; do sleep 0.1; done`,
     );
-    const pids = async (): Promise<number[]> =>
-      ((await readFile(join(folder, 'pids'), 'utf8').catch(() => '')).match(/\d+/g) ?? []).map(Number);
+    const running = async (): Promise<number[]> => {
+      const text = await readFile(join(folder, 'pids'), 'utf8').catch(() => '');
+      const pids = (text.match(/\d+/g) ?? []).map(Number);
+      const states = pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => ''));
+      const found = await Promise.all(states);
+      // A zombie does not run.
+      return pids.filter((_pid, index) => /\) [^ZX]/.test(found[index] ?? ''));
+    };
     onTestFinished(async () => {
-      for (const pid of await areRunning(await pids())) process.kill(pid, 'SIGKILL');
+      for (const pid of await running()) process.kill(pid, 'SIGKILL');
     });
     const daemon = start(['run'], { ...embedded.settings, [`WORKBOOK_MIRROR_HOOKS_${hook}`]: path });
-    const running = async (): Promise<number[]> => areRunning(await pids());
     await expect.poll(async () => (await running()).length).toBeGreaterThan(1);
     expect(await daemon.stop()).toMatchObject({ signal: null });
     await expect.poll(running).toStrictEqual([]);

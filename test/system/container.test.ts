@@ -97,7 +97,8 @@ describe.skipIf(missing !== undefined)(`the container image (${missing ?? 'as ro
     const options = mirroring(embedded, await volumeFor(5000), '65532:5000');
     const listen = `--env=WORKBOOK_MIRROR_HTTP_LISTEN=0.0.0.0:${port}`;
     await images.podman('run', '--detach', `--name=${name}`, ...LOCKED_IN, ...options, listen, images.image);
-    await until('the readiness', async () => (await answers(`http://127.0.0.1:${port}/readyz`)) === 200);
+    const ready = `http://127.0.0.1:${port}/readyz`;
+    await until('the readiness', async () => (await fetch(ready).catch(() => null))?.status === 200);
 
     const check = await healthCheck(images);
     expect((await images.podman('exec', name, ...check)).exitCode).toBe(0);
@@ -134,11 +135,4 @@ async function healthCheck({ podman, image }: Images): Promise<string[]> {
   const [kind, ...command] = JSON.parse(stdout) as string[];
   expect(kind).toBe('CMD');
   return command;
-}
-
-function answers(address: string): Promise<number | null> {
-  return fetch(address).then(
-    ({ status }) => status,
-    () => null,
-  );
 }

@@ -43,7 +43,10 @@ export async function buildImage() {
   const podman = (...args: readonly string[]): Promise<Outcome> =>
     command('podman', [...store, '--runtime=runc', '--cgroup-manager=cgroupfs', ...args], COMMAND_TIMEOUT_MS);
   if ((await podman('image', 'exists', BASE.name)).exitCode !== 0) await makeBase(home, store);
-  const dockerfile = await unpinned(home);
+  // The substitute does not have the pinned digest of the base image, and buildah would ask the registry for it.
+  const pinned = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
+  const dockerfile = join(home, 'Dockerfile');
+  await writeFile(dockerfile, pinned.replaceAll(/@sha256:[0-9a-f]{64}/g, ''));
   const settings = join(home, 'npmrc');
   await writeFile(settings, existsSync(AUTHORITIES) ? `cafile=${AUTHORITIES}\n` : '');
   const mounts = existsSync(AUTHORITIES) ? [`--volume=${AUTHORITIES}:${AUTHORITIES}:ro`] : [];
@@ -59,17 +62,6 @@ export async function buildImage() {
       await podman('image', 'prune', '--force');
     },
   };
-}
-
-/**
- * A copy of the Dockerfile whose base image has a tag only: the substitute here does not have the pinned digest, and buildah would ask
- * the registry for it.
- */
-async function unpinned(folder: string): Promise<string> {
-  const pinned = await readFile(join(ROOT, 'Dockerfile'), 'utf8');
-  const path = join(folder, 'Dockerfile');
-  await writeFile(path, pinned.replaceAll(/@sha256:[0-9a-f]{64}/g, ''));
-  return path;
 }
 
 /** Makes the substitute for the base image: minimal Debian, Node and npm. */

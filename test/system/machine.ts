@@ -87,7 +87,9 @@ export async function bootMachineWith(
     await rm(join(root, 'etc/machine-id'), { force: true });
     await writeFile(join(root, 'etc/machine-id'), '');
     await rm(join(root, 'var/lib/workbook-mirror'), { recursive: true, force: true });
-    container = startContainer(root, binds);
+    const own = '--quiet --boot --register=no --keep-unit --private-network --console=pipe'.split(' ');
+    const options = [...own, '--directory', root, ...binds, 'systemd.unit=basic.target'];
+    container = spawn('systemd-nspawn', options, { stdio: 'ignore' });
     const machine = machineOf(root, container, close);
     await machine.until('the machine to be up', () =>
       /running|degraded/.test(machine.run('systemctl', 'is-system-running').stdout),
@@ -115,12 +117,6 @@ async function install(root: string): Promise<void> {
   const command = join(root, 'usr/local/bin/workbook-mirror');
   await rm(command, { force: true });
   await symlink(`${PACKAGE}/dist/main.js`.replace('/usr/local', '..'), command);
-}
-
-function startContainer(root: string, binds: readonly string[]): ChildProcess {
-  const own = '--quiet --boot --register=no --keep-unit --private-network --console=pipe'.split(' ');
-  const options = [...own, '--directory', root, ...binds, 'systemd.unit=basic.target'];
-  return spawn('systemd-nspawn', options, { stdio: 'ignore' });
 }
 
 function machineOf(root: string, container: ChildProcess, close: () => Promise<void>) {

@@ -17,6 +17,8 @@ const MIRROR = '/var/lib/workbook-mirror/mirror';
 const MANUAL = readFileSync(join(import.meta.dirname, '../../src/manual/systemd.md'), 'utf8');
 const [, , , CHECK = ''] = shellBlocks('systemd', 'As a systemd service').map(asRoot);
 const [, INSTALL = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
+/** The manual's commands that let a group take leases. */
+const [, LEASE = ''] = /`sudo sh -c '([^`']*publish\.lock)'`/.exec(MANUAL) ?? [];
 
 const SETTINGS = `service:
   baseUrl: http://127.0.0.1:9400/api
@@ -139,7 +141,7 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
   it('lets a user of the group take a lease once the group may write there', () => {
     const lease = 'runuser -u reader -- workbook-mirror lease acquire --for=1m -- true'.split(' ');
     expect(machine.run(...lease).exitCode).not.toBe(0);
-    machine.shell(leaseOfTheManual());
+    machine.shell(LEASE);
     const { exitCode, stderr } = machine.run(...lease);
     expect(exitCode, stderr).toBe(0);
   });
@@ -233,9 +235,3 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(machine.property(sync, 'Result')).toBe('success');
   });
 });
-
-/** The manual's commands that let a group take leases. */
-function leaseOfTheManual(): string {
-  const [, command = ''] = /`sudo sh -c '([^`']*publish\.lock)'`/.exec(MANUAL) ?? [];
-  return command;
-}

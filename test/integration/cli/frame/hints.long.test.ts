@@ -70,12 +70,6 @@ function hintsIn(from: string, output: string) {
   return [...found].map(([, quoted, bare = '']) => ({ from, words: wordsOf(quoted ?? bare) }));
 }
 
-/** Whether a command was refused: its command line is wrong, or another process uses the directory. */
-function isRefused([command]: readonly string[], exitCode: number): boolean {
-  // As with diff(1), 2 says that the comparison failed: here the archive of the quarantined target cannot be unpacked.
-  return exitCode === 4 || (exitCode === 2 && command !== 'diff');
-}
-
 /**
  * The hints that end as a refused command does.
  * @param runExitCode how `run` would end, which is not tried
@@ -92,7 +86,9 @@ async function refusedHints(settings: Readonly<Record<string, string>>, runExitC
     if (words.some((word) => /^[A-Z]+$/.test(word))) continue;
     const { exitCode, stderr } =
       words[0] === 'run' ? { exitCode: runExitCode, stderr: '' } : await runHere(words, settings);
-    if (isRefused(words, exitCode))
+    // Another process uses the directory, or the command line is wrong. As with diff(1), 2 says that the comparison failed: here the
+    // archive of the quarantined target cannot be unpacked.
+    if (exitCode === 4 || (exitCode === 2 && words[0] !== 'diff'))
       refused.push(`${from} names ${line}, which ends with ${exitCode}: ${stderr}`);
   }
   return refused;

@@ -22,11 +22,6 @@ import { type MirrorHarness, startMirrored, startPair } from '../../../support/m
 import { textsIn } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** The texts of files. */
-function textsOf(files: ReadonlyMap<string, Buffer>): Record<string, string> {
-  return Object.fromEntries([...files].map(([path, bytes]) => [path, bytes.toString()]));
-}
-
 const DAY_MS = 86_400_000;
 
 /** The code and the hint with which a restore is refused; the code `restored` if it is not. */
@@ -207,14 +202,14 @@ describe('trees that a newer state replaced', () => {
           const settings = { PUBLISH: publish, HISTORY_REPLACED: String(kept), GUARD_FILES: 'off' };
           const { service, mirror } = await startPair({}, settings);
           const repository = service.addRepository('A', { 'x.xlsx': '0' });
-          const had = new Map<string, Record<string, string>>();
+          const had = new Map<string, Awaited<ReturnType<typeof textsIn>>>();
           await mirror.pass();
           for (const state of states) {
             const branch = repository.branches.get('main');
             for (const path of branch?.files.keys() ?? [])
               if (path !== 'x.xlsx' && !(path in state)) service.remove(repository, 'main', path);
             for (const [path, text] of Object.entries(state)) service.write(repository, 'main', path, text);
-            const before = textsOf(await mirror.tree('A/main'));
+            const before = await textsIn(join(mirror.directory, 'mirror/A/main'));
             const known = new Set((await listHistory(mirror.diskSettings, null)).map(({ folder }) => folder));
             await mirror.pass();
             for (const { folder } of await listHistory(mirror.diskSettings, null))

@@ -83,10 +83,6 @@ async function gitProcesses(): Promise<number> {
   return commands.filter((command) => command.includes(`--git-dir=${root}`)).length;
 }
 
-async function untilNoGit(): Promise<void> {
-  while ((await gitProcesses()) > 0) await sleep(10);
-}
-
 beforeEach(async () => {
   root = await temporaryFolder();
   git = new Git();
@@ -299,7 +295,7 @@ describe.skipIf(process.platform !== 'linux')('git programs', () => {
     await sleep(200);
     await expect.poll(gitProcesses).toBe(3);
     for (const response of responses) response.destroy();
-    await untilNoGit();
+    await expect.poll(gitProcesses).toBe(0);
     await expect.poll(() => requests.length).toBe(3);
     expect(requests.every(({ error }) => error === undefined)).toBe(true);
     expect((await bytes(await contents('Large', 'b.bin'))).toString()).toBe('b');
