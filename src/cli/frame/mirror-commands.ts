@@ -78,11 +78,6 @@ export function addReportCommands(program: Command): void {
         'Example: workbook-mirror why Accounting/main\n         workbook-mirror why "mirror/Accounting/main/Budget 2026.xlsx"',
     )
     .argument('<target-or-path>', 'a target as below mirror/, a file in one, or the name of a file');
-  addChangeCommands(program);
-}
-
-/** Declares the commands that read manifests: `log`, `diff`, `verify`. */
-function addChangeCommands(program: Command): void {
   report(program, 'log', DISK_FLAGS, async () => (await import('../read/log.ts')).runLog)
     .summary('list what changed when, and by whom')
     .description(
@@ -120,14 +115,8 @@ function readNumber(text: string): number {
   throw new InvalidArgumentError('A whole number is needed.');
 }
 
-/** Declares the commands that decide: `approve`, `retry`, `forget`, `history`, `lease`. */
+/** Declares the commands that decide about targets: `approve`, `retry`, `forget`. */
 export function addDecisionCommands(program: Command): void {
-  addHeldCommands(program);
-  addHistoryCommands(program);
-  addLeaseCommands(program);
-}
-
-function addHeldCommands(program: Command): void {
   report(program, 'approve', DISK_FLAGS, async () => (await import('../change/approve.ts')).runApprove)
     .summary('allow a held deletion, once')
     .description(
@@ -157,7 +146,8 @@ function addHeldCommands(program: Command): void {
     .option('--yes', 'do not ask');
 }
 
-function addHistoryCommands(program: Command): void {
+/** Declares the commands on the history: `history list`, `history prune`, `history restore`. */
+export function addHistoryCommands(program: Command): void {
   const history = program.command('history').summary('what left the mirror and is still kept');
   report(history, 'list', DISK_FLAGS, async () => (await import('../history/history.ts')).runHistoryList)
     .summary('list what the history keeps')
@@ -195,7 +185,8 @@ function addHistoryCommands(program: Command): void {
     .option('--to <folder>', 'a folder that does not exist yet');
 }
 
-function addLeaseCommands(program: Command): void {
+/** Declares the commands on leases: `lease acquire`, `lease release`, `lease list`. */
+export function addLeaseCommands(program: Command): void {
   const lease = program.command('lease').summary('pause publishing while a backup runs');
   declare(lease, 'acquire', DISK_FLAGS, async () => (await import('../change/lease.ts')).runLeaseAcquire)
     .summary('take a lease: publishing pauses while it lasts')

@@ -17,7 +17,7 @@ export function addInitCommand(program: Command): void {
     .option('--yes', 'ask nothing: take the flags, and replace no file');
 }
 
-/** Declares the commands on settings: `config check`, `config show`, `config schema`. */
+/** Declares the commands on settings: `config check`, `config show`, `config schema`, `hooks test`. */
 export function addConfigCommands(program: Command): void {
   const config = program
     .command('config')
@@ -44,10 +44,6 @@ export function addConfigCommands(program: Command): void {
   declare(config, 'schema', null, async () => (await import('../settings/config.ts')).runConfigSchema)
     .summary('print the JSON Schema of the settings file')
     .description('Example: workbook-mirror config schema > config.schema.json');
-}
-
-/** Declares `hooks test`. */
-export function addHooksCommands(program: Command): void {
   const hooks = program.command('hooks').summary('commands and notifications');
   report(hooks, 'test', DISK_FLAGS, async () => (await import('../settings/hooks-test.ts')).runHooksTest)
     .summary('send a notification, or run a hook command, once as a test')

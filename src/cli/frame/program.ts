@@ -7,9 +7,15 @@ import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-co
 import { escapedLines } from '../../lib/text/terminal-text.ts';
 import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';
 import { addPendingFlags, carryOut } from './declare.ts';
-import { addDecisionCommands, addPassCommands, addReportCommands } from './mirror-commands.ts';
+import {
+  addDecisionCommands,
+  addHistoryCommands,
+  addLeaseCommands,
+  addPassCommands,
+  addReportCommands,
+} from './mirror-commands.ts';
 import { completeOutput, printOutcome, takeLoudness, tellFailure, watchEnding } from './output.ts';
-import { addConfigCommands, addHelpCommands, addHooksCommands, addInitCommand } from './program-commands.ts';
+import { addConfigCommands, addHelpCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 
 /**
@@ -76,9 +82,10 @@ export function createProgram(isWholeHelp = false): Command {
   addInitCommand(program.commandsGroup('Mirror:'));
   addPassCommands(program);
   addConfigCommands(program);
-  addHooksCommands(program);
   addReportCommands(program.commandsGroup('Look:'));
   addDecisionCommands(program.commandsGroup('Decide:'));
+  addHistoryCommands(program);
+  addLeaseCommands(program);
   addListCommands(program.commandsGroup('Ask:'));
   addHelpCommands(program.commandsGroup('Learn:'));
   for (const group of [program, ...program.commands])

@@ -7,6 +7,9 @@ import { type FlagSet, LOOK_FLAGS } from '../settings/flag-sets.ts';
 /** The settings of a list that comes from the service or, without it, from the mirror. */
 const LIST_FLAGS: FlagSet = { ...LOOK_FLAGS, reads: ['service', 'directory'], needs: [] };
 
+/** The most requests of `probe`, unless a flag says otherwise. */
+const PROBE_REQUESTS = 150;
+
 /** Declares the commands that ask the service: `repos`, `workbooks`, `probe`. */
 export function addListCommands(program: Command): void {
   const repos = program.command('repos').summary('repositories of the service');
@@ -24,13 +27,13 @@ export function addListCommands(program: Command): void {
     .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
     .option('--username <user>', 'user name for the Git repository')
     .option('--password-file <file>', 'file that holds the password for it; - for standard input');
-  addWorkbookCommands(program);
-  addProbeCommand(program);
-}
-
-function addWorkbookCommands(program: Command): void {
-  const group = program.command('workbooks').summary('workbooks of the service');
-  report(group, 'list', LIST_FLAGS, async () => (await import('../service/workbooks.ts')).runWorkbooksList)
+  const workbooks = program.command('workbooks').summary('workbooks of the service');
+  report(
+    workbooks,
+    'list',
+    LIST_FLAGS,
+    async () => (await import('../service/workbooks.ts')).runWorkbooksList,
+  )
     .summary('list the workbooks of the service, or of the mirror')
     .description(
       'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
@@ -48,11 +51,6 @@ function addWorkbookCommands(program: Command): void {
     .option('--branch <pattern>', 'a branch, or a pattern for some')
     .option('--since <time>', 'made since this time, or in the last 7d')
     .option('--message <text>', 'part of its message');
-}
-
-const DEFAULT_PROBE_REQUESTS = 150;
-
-function addProbeCommand(program: Command): void {
   report(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
     .summary('ask the service what its API leaves open')
     .description(
@@ -64,7 +62,7 @@ function addProbeCommand(program: Command): void {
       '--with-wrong-key',
       'also ask without a key and with one that is made up, once each: not where that locks people out',
     )
-    .option('--max-requests <number>', 'most requests in all', readCount, DEFAULT_PROBE_REQUESTS);
+    .option('--max-requests <number>', 'most requests in all', readCount, PROBE_REQUESTS);
 }
 
 function readCount(text: string): number {
@@ -78,6 +76,12 @@ const SERVE_FLAGS: FlagSet = {
   needs: [],
   onLine: ['serve.listen', 'serve.directory', 'directory'],
 };
+
+const KEY_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [], onLine: ['serve.directory'] };
+
+/** The list also says which settings hold a key. */
+const KEY_SETTINGS = ['serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'];
+const KEY_LIST_FLAGS: FlagSet = { reads: KEY_SETTINGS, needs: [], onLine: KEY_SETTINGS };
 
 /** Declares the commands around the embedded service: `serve`, `demo`, `keys`. */
 export function addServiceCommands(program: Command): void {
@@ -100,16 +104,6 @@ export function addServiceCommands(program: Command): void {
     .addOption(
       new Option('--from-mirror', 'answer from the published mirror, read-only').conflicts('samples'),
     );
-  addKeyCommands(program);
-}
-
-const KEY_FLAGS: FlagSet = { reads: ['serve.directory'], needs: [], onLine: ['serve.directory'] };
-
-/** The list also says which settings hold a key. */
-const KEY_SETTINGS = ['serve.directory', 'serve.apiKeyFile', 'serve.apiTokenFile'];
-const KEY_LIST_FLAGS: FlagSet = { reads: KEY_SETTINGS, needs: [], onLine: KEY_SETTINGS };
-
-function addKeyCommands(program: Command): void {
   const keys = program.command('keys').summary('keys of the embedded service');
   report(keys, 'create', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysCreate)
     .summary('make a key, and print it once')
