@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Places } from '../lib/concurrency/concurrency.ts';
+import { closing } from '../lib/concurrency/shared-work.ts';
 import { ServiceClient } from '../mirror/upstream/client.ts';
 import type { ReferenceMemory } from '../mirror/upstream/contents.ts';
 import type { KeyMemory } from '../mirror/upstream/keyring.ts';
@@ -54,6 +55,15 @@ export function connect(
       emit({ name: 'service.retry', ...eventFailure(error), delayMs, fromBytes }),
   });
   return new ServiceClient(settings.shard ?? null, transport, memory, archive.maxSize, service.maxBandwidth);
+}
+
+/** Uses the service once, without anything known about it. */
+export function withService<T>(
+  settings: SettingsFor<'service'>,
+  use: (client: ServiceClient) => Promise<T>,
+  emit: EventSink = () => {},
+): Promise<T> {
+  return closing(connect(settings, { form: null }, emit), use);
 }
 
 /** One installation of the service, and what is known about it. */

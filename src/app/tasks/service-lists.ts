@@ -1,11 +1,10 @@
 import { type WorkbookStatusFilter } from '../../lib/api/requests.ts';
-import { closing } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import type { Repository } from '../../mirror/upstream/listing.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
 import type { WorkbookList } from '../../mirror/upstream/workbooks.ts';
-import { connect } from '../installation.ts';
+import { withService } from '../installation.ts';
 import { createRepository, type NewRepository } from '../create-repository.ts';
 import type { TaskWork } from './task.ts';
 
@@ -43,11 +42,9 @@ export function listWorkbooks(
   });
 }
 
-/** Opens the way to the service for one piece of work. */
 function withClient<T>({ settings, emit }: TaskWork, use: (client: ServiceClient) => Promise<T>): Promise<T> {
-  const client = connect(settings.ofService(), { form: null }, (event) => {
+  return withService(settings.ofService(), use, (event) => {
     // The error says so.
     if (event.name !== 'credentials.refused') emit(event);
   });
-  return closing(client, use);
 }

@@ -1,13 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { connect } from '../../app/installation.ts';
+import { withService } from '../../app/installation.ts';
 import { baseUrl as addressKind } from '../../config/addresses.ts';
 import type { Need } from '../../config/kinds.ts';
 import { type Layer, resolveSettings } from '../../config/layers.ts';
 import type { NeedsOf, SettingsFor } from '../../config/schema.ts';
 import { REPOSITORIES_PATH, underOtherName } from '../../lib/api/requests.ts';
-import { closing } from '../../lib/concurrency/shared-work.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
 import { existingAbove, roomAt } from '../../lib/disk/place-facts.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
@@ -16,7 +15,6 @@ import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { refuseForeignDirectory } from '../../mirror/store/directory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { limitsOfDirectory } from '../../mirror/store/probes.ts';
-import type { ServiceClient } from '../../mirror/upstream/client.ts';
 import { Asker, type ProbeAnswer } from '../../probe/connection.ts';
 
 /** Sets a value as if a flag had given it. */
@@ -69,27 +67,19 @@ async function askWithoutKey(baseUrl: string): Promise<Omit<ProbeAnswer, 'body'>
 
 /** Tries the API key, and counts what it lists. @throws MirrorError `service.*`, `credentials.refused`, `listing.malformed` */
 export function tryKey(layer: Layer): Promise<string> {
-  return withService(layer, async (client, signal) => {
-    const { repositories } = await client.repositories(signal);
+  return withService(settingsIn(layer, ['service']), async (client) => {
+    const { repositories } = await client.repositories(new AbortController().signal);
     return `The current API lists ${counted(repositories.length, 'repository', 'repositories')}.`;
   });
 }
 
 /** Tries the API token, and counts what it lists. @throws MirrorError as {@link tryKey}, and `listing.inconsistent` */
 export function tryToken(layer: Layer): Promise<string> {
-  return withService(layer, async (client, signal) => {
-    const list = await client.workbooks(signal);
+  return withService(settingsIn(layer, ['service']), async (client) => {
+    const list = await client.workbooks(new AbortController().signal);
     if (list === null) return 'There is no v1, so that the token is of no use.';
     return `v1 lists ${counted(list.rows.length, 'workbook')}.`;
   });
-}
-
-function withService(
-  layer: Layer,
-  ask: (client: ServiceClient, signal: AbortSignal) => Promise<string>,
-): Promise<string> {
-  const client = connect(settingsIn(layer, ['service']), { form: null }, () => {});
-  return closing(client, () => ask(client, new AbortController().signal));
 }
 
 /** Tries whether a mirror can be in the directory. Leaves nothing behind. @throws MirrorError `directory.unusable`, `disk.*` */

@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { buildConnector } from 'undici';
 
 import { checkCommand } from '../../app/command-hooks.ts';
-import { connect } from '../../app/installation.ts';
+import { withService } from '../../app/installation.ts';
 import { openStateOf } from '../../app/open-reader.ts';
 import { sharingSetting } from '../../config/changes.ts';
 import { effectiveSettings } from '../../config/render.ts';
@@ -110,8 +110,7 @@ async function checkKeys(settings: Loaded['settings'], generation: Generation): 
   let serviceTimeMs: number | null = null;
   for (const key of settings.service[name]?.revealAll() ?? []) {
     const service = { ...settings.service, [name]: new Secret(() => [key]), timeout: ANSWER_MS };
-    const client = connect({ ...settings, service }, { form: null }, () => {});
-    const read = closing(client, async () => {
+    const read = withService({ ...settings, service }, async (client) => {
       const { signal } = new AbortController();
       if (generation === 'current') ({ serviceTimeMs } = await client.repositories(signal));
       else if ((await client.workbooks(signal)) === null)
