@@ -118,7 +118,7 @@ function readingsOf(asked: string, target: string, mirror: string): string[] {
   return isBelow(named) ? [within, named.slice(target.length + 1)] : [within];
 }
 
-/** The error for a path that a state lacks, with its nearest path or with the state that has the path. */
+/** The error for a path that a state lacks, with its nearest path, and with a state that has the path: the published or the latest one. */
 async function unknownPath(
   asked: string,
   readings: readonly string[],
@@ -126,30 +126,23 @@ async function unknownPath(
   published: TargetState | null,
   entries: readonly HistoryEntry[],
 ): Promise<MirrorError> {
-  const names = state.manifest.files.map((file) => file.path);
-  const close = likely(readings.at(-1) ?? asked, [...names, ...foldersWith(names)]);
-  const elsewhere = await stateWith(readings, published, entries);
-  const nearest = close === undefined ? null : `The nearest is ${JSON.stringify(close)}.`;
-  const hint = [elsewhere, nearest].filter((each) => each !== null).join(' ');
-  const message = `${state.place} has no file or folder ${JSON.stringify(asked)}.`;
-  return new MirrorError('history.not_found', message, hint === '' ? {} : { hint });
-}
-
-/** Names the state of a target that has a path: the published one, or else the latest. */
-async function stateWith(
-  readings: readonly string[],
-  published: TargetState | null,
-  entries: readonly HistoryEntry[],
-): Promise<string | null> {
+  const hints: string[] = [];
   if (chooseFiles(published?.manifest.files ?? [], readings) !== null)
-    return `The mirror has it now, in ${published?.place}.`;
-  // One manifest at a time: each may be large.
+    hints.push(`The mirror has it now, in ${published?.place}.`);
   for (const { atMs, manifest } of entries.toReversed()) {
+    if (hints.length > 0) break;
+    // One manifest at a time: each may be large.
     const { files = [] } = (await readManifest(manifest).catch(() => null)) ?? {};
     if (chooseFiles(files, readings) !== null)
-      return `It is in the state that left the mirror at ${new Date(atMs).toISOString()}: give that as --at.`;
+      hints.push(
+        `It is in the state that left the mirror at ${new Date(atMs).toISOString()}: give that as --at.`,
+      );
   }
-  return null;
+  const names = state.manifest.files.map((file) => file.path);
+  const close = likely(readings.at(-1) ?? asked, [...names, ...foldersWith(names)]);
+  if (close !== undefined) hints.push(`The nearest is ${JSON.stringify(close)}.`);
+  const message = `${state.place} has no file or folder ${JSON.stringify(asked)}.`;
+  return new MirrorError('history.not_found', message, { hint: hints.join(' ') || null });
 }
 
 /**
