@@ -60,8 +60,8 @@ export async function startVolume(
   gluster('create', VOLUME, 'transport', 'tcp', `${SERVER}:${join(root, 'server/brick')}`, 'force');
   for (const [option, value] of Object.entries(options)) gluster('set', VOLUME, option, value);
   gluster('start', VOLUME);
-  const place = (index: number): Place => ({ server, index, folder: join(root, `machine-${index}`) });
-  return [await startMachine(place(1)), await startMachine(place(2))];
+  const machine = (index: number) => startMachine(server, index, join(root, `machine-${index}`));
+  return [await machine(1), await machine(2)];
 }
 
 /** Runs a command in the server's namespaces. @param server the id of its process */
@@ -87,19 +87,11 @@ async function startServer(folder: string): Promise<number> {
   return server;
 }
 
-interface Place {
-  /** The id of the server's process. */
-  readonly server: number;
-  /** From 1. */
-  readonly index: number;
-  readonly folder: string;
-}
-
-async function startMachine(place: Place) {
-  const { server, folder } = place;
-  const cable = `cable${place.index}`;
+/** @param server the id of its process @param index from 1 */
+async function startMachine(server: number, index: number, folder: string) {
+  const cable = `cable${index}`;
   await mkdir(folder);
-  let client = await mount(place, cable);
+  let client = await mount(server, index, folder);
   const unmount = async (): Promise<void> => {
     await end(client);
     spawnSync('umount', ['--lazy', folder]);
@@ -117,7 +109,7 @@ async function startMachine(place: Place) {
       await unmount();
       // The kernel removes it, but not at once, with the network of the process that had the other end.
       spawnSync('nsenter', ['--target', String(server), '--net', 'ip', 'link', 'delete', cable]);
-      client = await mount(place, cable);
+      client = await mount(server, index, folder);
     },
     /** Cuts the cable to the server, or repairs it. */
     setCable: (state: 'up' | 'down') => void inside(server, 'ip', 'link', 'set', cable, state),
@@ -125,7 +117,8 @@ async function startMachine(place: Place) {
 }
 
 /** Mounts the volume in a new network, with a cable to the server. @returns the program behind the mount */
-async function mount({ server, index, folder }: Place, cable: string): Promise<ChildProcess> {
+async function mount(server: number, index: number, folder: string): Promise<ChildProcess> {
+  const cable = `cable${index}`;
   const before = (await stat(folder)).dev;
   const client = spawn('unshare', ['--net', 'sh', '-e', '-c', CLIENT_SCRIPT, 'sh', `${folder}.log`, folder], {
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -1,7 +1,7 @@
 import { MirrorStatusReader } from '../../src/daemon/status/mirror-status.ts';
 import { reportShare } from '../../src/daemon/status/share-report.ts';
 import { hash } from 'node:crypto';
-import { lstat, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative } from 'node:path';
 import { expect, onTestFinished } from 'vitest';
@@ -17,6 +17,7 @@ import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { directorySettings, mirrorSettings } from './settings.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { stampsOf } from './stamps.ts';
 
 /**
  * Settings as variables, without the prefix: `SERVICE_TIMEOUT`. An empty text takes one of the harness's away.
@@ -215,15 +216,9 @@ export class MirrorHarness {
     return JSON.parse(text) as ManifestOnDisk;
   }
 
-  /** Inode and times of everything below `mirror/`, and of itself. */
-  async stamps(): Promise<Record<string, string>> {
-    const root = join(this.directory, 'mirror');
-    const stamps: Record<string, string> = {};
-    for (const path of ['', ...(await readdir(root, { recursive: true }))]) {
-      const { ino, ctimeMs, mtimeMs, nlink } = await lstat(join(root, path));
-      stamps[path] = `${ino} ${ctimeMs} ${mtimeMs} ${nlink}`;
-    }
-    return stamps;
+  /** The stamps of everything below `mirror/`, and of itself. */
+  stamps(): Promise<Record<string, string>> {
+    return stampsOf(join(this.directory, 'mirror'));
   }
 
   /** Expects the mirror to hold these trees and nothing else, and its manifests to say so. */

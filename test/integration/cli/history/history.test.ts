@@ -68,7 +68,7 @@ describe('trees deleted from the service', () => {
     expect(await restoreHistory(mirror.diskSettings, request)).toMatchObject({ files: 2, folder: to });
     expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
     const { mtimeMs } = await lstat(join(to, 'plan.xlsx'));
-    expect(published['Gone/main/plan.xlsx']?.split(' ')).toContain(String(mtimeMs));
+    expect(published['Gone/main/plan.xlsx']?.split(' ')).toContain(`${mtimeMs}000000`);
     expect(await refusalOf(mirror, request)).toMatchObject({ code: 'history.occupied' });
     const locked = await refusalOf(mirror, { ...request, to: null });
     expect(locked).toMatchObject({ code: 'directory.locked' });
