@@ -36,7 +36,9 @@ describe('the packages loaded to answer', () => {
     [['-V'], ''],
     [['history', '--help'], 'commander leven'],
     [['nonsense'], 'commander leven'],
-  ])('%j are only %j', (args, packages) => expect(loadedBy(args)).toContain(`loaded: ${packages}.\n`));
+  ])('%j are only %j', (args, packages) => {
+    expect(loadedBy(args)).toContain(`loaded: ${packages}.\n`);
+  });
 
   it('a report loads no code to send requests, unpack or call the system natively', async () => {
     const stderr = loadedBy(['status', '--directory', await temporaryFolder()]);

@@ -135,8 +135,9 @@ describe.skipIf(missing !== undefined)(`under a booted systemd (${missing ?? 'as
     expect(poll('stranger').stderr).toContain('is not allowed to');
   });
 
-  it('has its settings checked by the line of the manual', () =>
-    expect(machine.shell(CHECK)).toMatch(/^ok +settings +good /m));
+  it('has its settings checked by the line of the manual', () => {
+    expect(machine.shell(CHECK)).toMatch(/^ok +settings +good /m);
+  });
 
   it('lets a user of the group take a lease once the group may write there', () => {
     const lease = 'runuser -u reader -- workbook-mirror lease acquire --for=1m -- true'.split(' ');

@@ -116,8 +116,9 @@ describe('the statements', () => {
   /** The fake service ignores the filter of status. */
   const UNFILTERED = ['workbooks.processing', 'workbooks.failure'];
 
-  it('finds only the missing filter in another implementation', async () =>
-    expect(await failures(await startFake())).toEqual(UNFILTERED));
+  it('finds only the missing filter in another implementation', async () => {
+    expect(await failures(await startFake())).toEqual(UNFILTERED);
+  });
 
   it.each<[string, Partial<FakeKnobs>]>([
     ['by id only', { references: new Set(['id']) }],

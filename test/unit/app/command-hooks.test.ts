@@ -63,8 +63,9 @@ describe('a command', () => {
     expect(more).toEqual([]);
   });
 
-  it('may not be a single string in the file', () =>
-    expect(problemsOf({ text: 'hooks: {afterPublish: /bin/true}' })).toHaveLength(1));
+  it('may not be a single string in the file', () => {
+    expect(problemsOf({ text: 'hooks: {afterPublish: /bin/true}' })).toHaveLength(1);
+  });
 });
 
 describe('an address', () => {
@@ -85,10 +86,11 @@ describe('an address', () => {
 
 it.each(['short', 'whsec_c2hvcnQ=', 'not-base64-at-all,-but-long-enough-for-one'])(
   'a signing key is not %j',
-  (key) =>
+  (key) => {
     expect(problemsOf({ env: { WORKBOOK_MIRROR_HOOKS_WEBHOOK_SECRET: key } })).toEqual([
       'hooks.webhookSecret: expected 24 to 64 bytes in base64, with or without whsec_ before them',
-    ]),
+    ]);
+  },
 );
 
 describe('the environment of a command', () => {

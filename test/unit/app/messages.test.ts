@@ -138,7 +138,9 @@ describe('the sentence of an event', () => {
     ],
     ['listing.read', 'the service lists 1 repository and 2 workbooks'],
     ['credentials.accepted', 'the service accepts key 2 of service.apiToken, and refuses the earlier ones'],
-  ])('%s', (name, text) => expect(sentence({ name, ...EXAMPLES[name] } as MirrorEvent)).toBe(text));
+  ])('%s', (name, text) => {
+    expect(sentence({ name, ...EXAMPLES[name] } as MirrorEvent)).toBe(text);
+  });
 
   it.each<[string, MirrorEvent, string]>([
     [
@@ -178,7 +180,9 @@ describe('the sentence of an event', () => {
       { name: 'target.skipped_entries', target: 'Accounting/main', count: 1, first: 'a' },
       'Accounting/main: left out 1 entry (symbolic links, special files and submodules are not mirrored), the first is "a"',
     ],
-  ])('of %s', (_what, event, text) => expect(sentence(event)).toBe(text));
+  ])('of %s', (_what, event, text) => {
+    expect(sentence(event)).toBe(text);
+  });
 
   it.each([
     ['It failed', 'Wait.', 'It failed. Wait.'],
@@ -195,10 +199,11 @@ describe('the sentence of an event', () => {
     expect(text).toBe(String.raw`trying again in 0 ms: bad\u000d\u000a\u001b[2J\u202e name`);
   });
 
-  it('exists for a time beyond the range of dates', () =>
+  it('exists for a time beyond the range of dates', () => {
     expect(() =>
       sentence({ name: 'target.held', target: 'Accounting/main', reason: 'backing-off', untilMs: 1e16 }),
-    ).not.toThrow());
+    ).not.toThrow();
+  });
 });
 
 /** Fields whose texts are this program's own. */
@@ -219,7 +224,7 @@ describe('text of others in events', () => {
     .tuple(fc.constantFrom(...Object.entries(EXAMPLES)), hostileText)
     .map(([[name, fields], text]) => Object.assign({ name }, withText(fields, text)) as MirrorEvent);
 
-  it('is one line of text in the log, as JSON and for people', () =>
+  it('is one line of text in the log, as JSON and for people', () => {
     fc.assert(
       fc.property(events, fc.constantFrom('json', 'pretty'), fc.boolean(), (event, format, colors) => {
         const written: string[] = [];
@@ -232,9 +237,10 @@ describe('text of others in events', () => {
         const { name, ...fields } = event;
         expect(JSON.parse(text)).toMatchObject({ event: name, ...fields });
       }),
-    ));
+    );
+  });
 
-  it('is text in the display of a pass', () =>
+  it('is text in the display of a pass', () => {
     fc.assert(
       fc.property(fc.array(events, { minLength: 1 }), fc.boolean(), (several, isTerminal) => {
         const written: string[] = [];
@@ -250,5 +256,6 @@ describe('text of others in events', () => {
         for (const text of written)
           expect(text.replace(String(ERASE_LINE), '').replace(/\n$/, '')).not.toMatch(UNFIT);
       }),
-    ));
+    );
+  });
 });

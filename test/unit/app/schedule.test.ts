@@ -21,7 +21,9 @@ describe('the longest time between two runs', () => {
     ['0 6,20 * * *', 14 * HOUR_MS],
     ['0 3 * * 1', 7 * 24 * HOUR_MS],
     ['0 9 * * 1-5', 72 * HOUR_MS],
-  ])('of %j', (expression, periodMs) => expect(longestPeriodMs(expression, 'UTC')).toBe(periodMs));
+  ])('of %j', (expression, periodMs) => {
+    expect(longestPeriodMs(expression, 'UTC')).toBe(periodMs);
+  });
 
   it.each([
     ['2025-06-02T09:00:00Z', 'on a Monday morning'],

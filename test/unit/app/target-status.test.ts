@@ -82,8 +82,9 @@ describe('the state of a target', () => {
     expect(failing).toMatchObject({ state: 'failing', drift: { first: '.' } });
   });
 
-  it('that seems to have been verified in the future is not fresh', () =>
-    expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true));
+  it('that seems to have been verified in the future is not fresh', () => {
+    expect(statusOf({ verifiedAtMs: NOW_MS + 24 * HOUR_MS }, { verifiedAtMs: OLD_MS }).isStale).toBe(true);
+  });
 
   it('left out by the settings is neither fresh nor stale', () => {
     const policy = { ...POLICY, selection: selection({ selects: allBut('main') }) };
@@ -128,7 +129,7 @@ describe('the report of a target', () => {
     });
   });
 
-  it('has the known fields for an unpublished target', () =>
+  it('has the known fields for an unpublished target', () => {
     expect(statusOf(null, { target: target('feature/x'), failure: failure() })).toMatchObject({
       target: 'Accounting/feature%2Fx',
       repository: 'Accounting',
@@ -140,7 +141,8 @@ describe('the report of a target', () => {
       fingerprint: null,
       files: 0,
       sizeBytes: 0,
-    }));
+    });
+  });
 
   it('exists once for every target, sorted', () => {
     const trees = ['main', 'dev'].map((branch) => published(repository(), { branch }));

@@ -11,7 +11,9 @@ describe('the address of the service', () => {
     ['HTTPS://H:443/api', 'https://h/api'],
     ['http://[::1]:9400/api', 'http://[::1]:9400/api'],
     ['https://h/', 'https://h'],
-  ])('%s is %s', (text, url) => expect(baseUrl.parse(text, '')).toBe(url));
+  ])('%s is %s', (text, url) => {
+    expect(baseUrl.parse(text, '')).toBe(url);
+  });
 
   it.each([
     '',
@@ -24,7 +26,9 @@ describe('the address of the service', () => {
     'https://h/a b',
     'https:\\\\h\\api',
     'https://h:99999/api',
-  ])('%j is refused', (text) => expect(() => baseUrl.parse(text, '')).toThrow(/expected an http/));
+  ])('%j is refused', (text) => {
+    expect(() => baseUrl.parse(text, '')).toThrow(/expected an http/);
+  });
 
   it.each([
     ['https://s3cret@h/api', /^expected an address without user name and password[^@]*$/],
@@ -49,12 +53,16 @@ describe('an address to listen on', () => {
 
   it.each(['80', 'h:', 'h:65536', 'h:8o', '::1:80', '[::1]', '[h]:80', 'u@h:80', 'h h:80', '1.2.3.4:80\n'])(
     '%j is refused',
-    (text) => expect(() => listen.parse(text, '')).toThrow(/expected host:port/),
+    (text) => {
+      expect(() => listen.parse(text, '')).toThrow(/expected host:port/);
+    },
   );
 });
 
 describe('the state cache', () => {
-  it('is the embedded store', () => expect(state.parse('sqlite', '')).toEqual({ store: 'sqlite' }));
+  it('is the embedded store', () => {
+    expect(state.parse('sqlite', '')).toEqual({ store: 'sqlite' });
+  });
 
   it.each([
     ['redis://h', 'redis', 'redis://h'],
@@ -95,7 +103,9 @@ describe('the state cache', () => {
     ['postgres://h/d?sslmode=require', false],
     ['postgres://h/d?password=x', true],
     ['nonsense', false],
-  ])('%s has a password: %j', (text, expected) => expect(hasPassword(text)).toBe(expected));
+  ])('%s has a password: %j', (text, expected) => {
+    expect(hasPassword(text)).toBe(expected);
+  });
 
   it('never shows a password', () => {
     const password = fc.string({ minLength: 1, unit: 'binary' }).map((text) => `s3cret${text}`);
@@ -111,7 +121,9 @@ describe('the state cache', () => {
 describe('a target', () => {
   it.each(['Accounting/main', '**/main', 'github.com/org/plan.git/main', 'a/feature%2Fx', 'a{b,c}/main'])(
     '%s',
-    (text) => expect(targetProblem(text)).toBeUndefined(),
+    (text) => {
+      expect(targetProblem(text)).toBeUndefined();
+    },
   );
 
   it.each(['', 'main', '/main', 'a/', '/', 'a/ma*n', 'a/[m]', 'a/100%', 'a/%zz'])('%j is refused', (text) => {

@@ -33,8 +33,9 @@ const OTHERS: Readonly<Record<string, string>> = {
 };
 
 describe('settings that changed', () => {
-  it('are empty if nothing changed', () =>
-    expect(changedSettings(digestSettings(load({})), digestSettings(load({})))).toStrictEqual([]));
+  it('are empty if nothing changed', () => {
+    expect(changedSettings(digestSettings(load({})), digestSettings(load({})))).toStrictEqual([]);
+  });
 
   it('are named', () => {
     const before = digestSettings(load({ SCHEDULE: '1 * * * *', GUARD_FILES: '3' }));
@@ -57,7 +58,9 @@ describe('settings that changed', () => {
 describe('a setting that needs a restart', () => {
   const names = settingDescriptors.filter(({ needsRestart }) => needsRestart).map(({ name }) => name);
 
-  it('is in this list', () => expect(names).toStrictEqual(Object.keys(OTHERS)));
+  it('is in this list', () => {
+    expect(names).toStrictEqual(Object.keys(OTHERS));
+  });
 
   it.each(names)('keeps its value: %s', (name) => {
     const variable = settingDescriptors.find((each) => each.name === name)?.environmentVariable ?? '';

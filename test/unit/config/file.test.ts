@@ -93,10 +93,13 @@ describe('problems', () => {
     ['directory: a\n---\ndirectory: b', 'not valid YAML: multiple docs'],
     ['directory: a\n  apiKey:s3cret', 'directory (/c/f.yaml:1): expected a value on one line'],
     ['targets:\n  - a/b\n   c', 'targets (/c/f.yaml:1): expected a value on one line'],
-  ])('%j', (text, expected) => expect(read(text).lines.join('\n')).toContain(expected));
+  ])('%j', (text, expected) => {
+    expect(read(text).lines.join('\n')).toContain(expected);
+  });
 
-  it('are reported for text with too deep nesting', () =>
-    expect(read('['.repeat(50_000)).lines.join('\n')).toContain('not valid YAML: resource exhaustion'));
+  it('are reported for text with too deep nesting', () => {
+    expect(read('['.repeat(50_000)).lines.join('\n')).toContain('not valid YAML: resource exhaustion');
+  });
 
   it('are reported all together, each once', () => {
     expect(read('foo: 1\nlog: {levl: info}\ndirectory: [a]\nstate: a\nstate: b').lines).toHaveLength(4);

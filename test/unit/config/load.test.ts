@@ -55,7 +55,7 @@ const KEY = { WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret' };
 const SERVICE = { ...KEY, WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://h/api/' };
 
 describe('the parsed settings', () => {
-  it('have the documented defaults', () =>
+  it('have the documented defaults', () => {
     expect(load().settings).toEqual({
       service: { timeout: 120_000, maxBandwidth: null },
       standby: false,
@@ -78,7 +78,8 @@ describe('the parsed settings', () => {
       hooks: { timeout: 300_000, webhookEvents: ['*'], webhookFormat: 'json' },
       http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
       serve: { listen: { host: '127.0.0.1', port: 9400 }, fetchInterval: 300_000, sources: 'https' },
-    }));
+    });
+  });
 
   it('are typed as present if they are required', () => {
     const given = { ...NOTHING, flags: { directory: 'mirror' }, env: SERVICE };
@@ -128,8 +129,9 @@ describe('precedence', () => {
     expect(read).toBe(configFile);
   });
 
-  it('lets a valid value hide a wrong one of lower precedence', () =>
-    expect(problems({ flags: { concurrency: '5' }, env: { WORKBOOK_MIRROR_CONCURRENCY: 'x' } })).toEqual([]));
+  it('lets a valid value hide a wrong one of lower precedence', () => {
+    expect(problems({ flags: { concurrency: '5' }, env: { WORKBOOK_MIRROR_CONCURRENCY: 'x' } })).toEqual([]);
+  });
 
   it('replaces lists, it does not join them', () => {
     const configFile = put('c.yaml', "branches:\n  include: ['a,b', c]\n  exclude: [d]\n");
@@ -270,10 +272,11 @@ describe('problems', () => {
       expect(problems({ flags: { schedule } })).toEqual([expect.stringContaining('none of its months')]);
   });
 
-  it('say which entry of a list is wrong', () =>
+  it('say which entry of a list is wrong', () => {
     expect(problems({ flags: { targets: ['a/b', 'c'] } })).toEqual([
       'targets (--targets): expected REPOSITORY/BRANCH, such as Accounting/main, got "c"',
-    ]));
+    ]);
+  });
 
   it('are safe to print', () => {
     const text = '\u001b[2J\u009b\u202e\n\u2028';
@@ -299,10 +302,11 @@ describe('flags and variables', () => {
     expect(load({ flags: { publish: ['rename'] } }).settings.publish).toBe('rename');
   });
 
-  it('that are unknown suggest the nearest', () =>
+  it('that are unknown suggest the nearest', () => {
     expect(problems({ env: { WORKBOOK_MIRROR_CONFIGS: 'x' } })).toEqual([
       'WORKBOOK_MIRROR_CONFIGS: unknown variable; the nearest known one is WORKBOOK_MIRROR_CONFIG',
-    ]));
+    ]);
+  });
 
   it('that were removed say what to do, from every source', () => {
     const configFile = put('removed.yaml', 'dedup: off\n');

@@ -21,18 +21,21 @@ describe('a limit of deletions', () => {
     ['0', { kind: 'count', count: 0 }],
     ['100', { kind: 'count', count: 100 }],
     ['off', OFF],
-  ])('is read from %j', (text, limit) => expect(deletionLimit.parse(text, '')).toEqual(limit));
+  ])('is read from %j', (text, limit) => {
+    expect(deletionLimit.parse(text, '')).toEqual(limit);
+  });
 
   it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('refuses %j', (text) => {
     expect(() => deletionLimit.parse(text, '')).toThrow(MirrorError);
   });
 
-  it('reads back what it writes', () =>
+  it('reads back what it writes', () => {
     fc.assert(
       fc.property(limits, (limit) => {
         expect(deletionLimit.parse(String(deletionLimit.spell?.(limit)), '')).toEqual(limit);
       }),
-    ));
+    );
+  });
 });
 
 describe('a retention', () => {
@@ -79,7 +82,9 @@ describe('parseShard', () => {
     ['1.5/5', 'expected INDEX/COUNT'],
     ['Auto/5', 'expected INDEX/COUNT'],
     ['auto/5', 'they are "" and "mirror"'],
-  ])('refuses %s', (text, message) => expect(() => parseShard(text, 'mirror', undefined)).toThrow(message));
+  ])('refuses %s', (text, message) => {
+    expect(() => parseShard(text, 'mirror', undefined)).toThrow(message);
+  });
 
   it.each([
     ['mirror-5', undefined, 'they are "" and "mirror-5"'],

@@ -74,8 +74,9 @@ describe('several keys', () => {
       expect(error.message).not.toContain(part);
   });
 
-  it('are one secret only if several make sense', () =>
-    expect(() => oneSecret('one\ntwo')).toThrow('has several lines'));
+  it('are one secret only if several make sense', () => {
+    expect(() => oneSecret('one\ntwo')).toThrow('has several lines');
+  });
 });
 
 /** A secret in every text below; no message may contain it. */

@@ -95,7 +95,9 @@ async function refusedHints(settings: Readonly<Record<string, string>>, runExitC
 }
 
 describe('no hint names a command that is refused', () => {
-  it('while no daemon runs', async () => expect(await refusedHints(await troubledMirror(), 0)).toEqual([]));
+  it('while no daemon runs', async () => {
+    expect(await refusedHints(await troubledMirror(), 0)).toEqual([]);
+  });
 
   it('while a daemon runs, and none asks to start one', async () => {
     const settings = await troubledMirror();

@@ -33,7 +33,9 @@ describe('help', () => {
 
   it.each(['run', 'sync', 'plan', 'status', 'why', 'repos list', 'config show', 'serve', 'demo'])(
     'of %s has an example',
-    async (path) => expect((await runHere([...path.split(' '), '--help'])).stdout).toContain('Example'),
+    async (path) => {
+      expect((await runHere([...path.split(' '), '--help'])).stdout).toContain('Example');
+    },
   );
 
   it('shows what people give on a line', async () => {

@@ -160,7 +160,9 @@ describe('the server', () => {
     '/__proto__',
     '*',
     '/page/daemon/page/page.js%00',
-  ])('has nothing at %s', async (path) => expect((await ask(await serve(), path)).status).toBe(404));
+  ])('has nothing at %s', async (path) => {
+    expect((await ask(await serve(), path)).status).toBe(404);
+  });
 
   it('accepts only GET and HEAD', async () => {
     const served = await serve();

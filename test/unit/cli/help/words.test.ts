@@ -27,7 +27,9 @@ describe('help WORD', () => {
 
   it.each(['pull', 'keep', 'hold', 'retire', 'leave', 'VERIFIED', 'changed', 'LAST ARCHIVE'])(
     'knows %j of a table',
-    (word) => expect(meaningsOf(word)).toHaveLength(1),
+    (word) => {
+      expect(meaningsOf(word)).toHaveLength(1);
+    },
   );
 
   it('knows every metric and every setting, in ten lines', async () => {
@@ -50,13 +52,14 @@ describe('the passages of a chapter', () => {
   const chapter =
     '# A\n\nSome [text](x.md) about `disk`.\n\n```sh\nno disk\n```\n\n- one item\n  goes on\n- two\n\n| word | what it is |\n| --- | --- |\n| `a.b`, `c` | a \\| b |\n';
 
-  it('are its paragraphs, items and rows, a line each, without code and headings', () =>
+  it('are its paragraphs, items and rows, a line each, without code and headings', () => {
     expect(passagesOf('a', chapter).map(({ text }) => text)).toEqual([
       'Some [text](x.md) about `disk`.',
       '- one item goes on',
       '- two',
       '| `a.b`, `c` | a \\| b |',
-    ]));
+    ]);
+  });
 
   it('are found by the first cell of a row, otherwise by all words, and never by a part of a word', () => {
     const passages = passagesOf('a', chapter);

@@ -29,7 +29,9 @@ describe('the files that a path means', () => {
 
   it.each(['', '.', 'Q', 'Q1/', '/plan.xlsx', 'PLAN.xlsx', 'plan', '../main/plan.xlsx', '*.xlsx'])(
     'do not exist for %j',
-    (path) => expect(chosen(files, path)).toBeNull(),
+    (path) => {
+      expect(chosen(files, path)).toBeNull();
+    },
   );
 
   it('belong to the first reading that matches', () => {

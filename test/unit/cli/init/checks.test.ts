@@ -10,7 +10,9 @@ describe('the address of the API', () => {
     ['https://w.example.com/api/v1/workbooks?page=2', 'https://w.example.com/api'],
     ['https://w.example.com/app/api/repos', 'https://w.example.com/app/api'],
     ['https://w.example.com/Accounting/main?tab=history#top', 'https://w.example.com/api'],
-  ])('that %j means is first %s', (pasted, first) => expect(addressCandidates(pasted)[0]).toBe(first));
+  ])('that %j means is first %s', (pasted, first) => {
+    expect(addressCandidates(pasted)[0]).toBe(first);
+  });
 
   it('may be below a folder that was pasted, and each is tried once', () => {
     const folders = ['', 'app/', 'app/Accounting/', 'app/Accounting/main/'];
@@ -25,7 +27,9 @@ describe('the address of the API', () => {
 
   it.each(['', 'two words', 'ftp://h', 'https://anna:pass-8f1c@h/', 'anna:pass-8f1c@h'])(
     'is none of %j, and the reason does not repeat it',
-    (pasted) => expect(() => addressCandidates(pasted)).toThrow(/^expected (?!.*pass-8f1c)/),
+    (pasted) => {
+      expect(() => addressCandidates(pasted)).toThrow(/^expected (?!.*pass-8f1c)/);
+    },
   );
 
   it('answers without a key by asking for one, or with JSON', () => {

@@ -34,4 +34,6 @@ it.each<[string, PlannedTarget[], RegExp]>([
   ['a deselection', [deselected], /hold .*\n1 target would be held\.\nThe settings no longer select 1 of/s],
   ['a deselected target that stays', [planned({ reason: 'not-selected', action: 'hold' })], /^ *leave/m],
   ['a move', [planned({ movedFrom: 'Old/main' })], /^ *pull \(moves\)/m],
-])('a plan shows %s', (_what, targets, text) => expect(String(describePlan(targets))).toMatch(text));
+])('a plan shows %s', (_what, targets, text) => {
+  expect(String(describePlan(targets))).toMatch(text);
+});

@@ -42,8 +42,9 @@ describe('judgeWhole', () => {
     expect(whole.shares[1]).toMatchObject({ index: 2, state });
   });
 
-  it('is unknown without any report', () =>
-    expect(judgeWhole([], NOW_MS)).toEqual({ count: 0, shares: [], disagreeing: [], isWell: false }));
+  it('is unknown without any report', () => {
+    expect(judgeWhole([], NOW_MS)).toEqual({ count: 0, shares: [], disagreeing: [], isWell: false });
+  });
 
   it('uses the count of the latest report, and names instances that recently reported another', () => {
     const old = report(4, 5, { writtenAtMs: NOW_MS - 30_000 });

@@ -39,7 +39,7 @@ function report(fields: Partial<VerifyReport> = {}): VerifyReport {
 }
 
 describe('the report of a verification', () => {
-  it('lists every kind of difference, and what to do', () =>
+  it('lists every kind of difference, and what to do', () => {
     expect(String(describeVerification(report({ targets: [DIFFERS, GONE] })))).toBe(
       [
         'Planning/main differs from its manifest in 5 places:',
@@ -54,7 +54,8 @@ describe('the report of a verification', () => {
         '2 targets, 6 files, 6.0 kB, verified in 1.5 s: 2 targets not as published.',
         '`workbook-mirror verify --repair` repairs it, and deletes all added files (`--json` lists them); what the history does not have is downloaded.',
       ].join('\n'),
-    ));
+    );
+  });
 
   it('says that there are no trees, and not that none are expected', () => {
     const nothing = report({ selected: 0, targets: [], mirrored: 0, expected: 0 });
@@ -72,8 +73,9 @@ describe('the report of a verification', () => {
     expect(text).toMatch(/1 target not as published\.$/);
   });
 
-  it('says how far it got before an interruption', () =>
+  it('says how far it got before an interruption', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.',
-    ));
+    );
+  });
 });

@@ -40,7 +40,9 @@ describe('a search for workbooks', () => {
     { since: '2026-11-21T10:00:00Z' },
     { since: '2d3h' },
     { name: 'budget', author: 'anna', message: 'q3', branch: 'release/*', since: '7d' },
-  ])('finds one by %j', (flags) => expect(finds(flags)).toBe(true));
+  ])('finds one by %j', (flags) => {
+    expect(finds(flags)).toBe(true);
+  });
 
   it.each<WorkbookFlags>([
     { name: 'plan' },
@@ -56,7 +58,9 @@ describe('a search for workbooks', () => {
     { since: '2026-11-21T10:00:01Z' },
     { since: '2d' },
     { name: 'budget', author: 'bert' },
-  ])('does not find it by %j', (flags) => expect(finds(flags)).toBe(false));
+  ])('does not find it by %j', (flags) => {
+    expect(finds(flags)).toBe(false);
+  });
 
   it.each<[WorkbookFlags, boolean]>([
     [{}, true],
@@ -70,8 +74,9 @@ describe('a search for workbooks', () => {
     expect(finds(flags, NOTES)).toBe(isFound);
   });
 
-  it('ignores a time that cannot be parsed', () =>
-    expect(finds({ since: '1970-01-01' }, { ...BUDGET, createdAt: 'yesterday' })).toBe(false));
+  it('ignores a time that cannot be parsed', () => {
+    expect(finds({ since: '1970-01-01' }, { ...BUDGET, createdAt: 'yesterday' })).toBe(false);
+  });
 
   it.each<WorkbookFlags>([
     { name: '' },
@@ -85,11 +90,12 @@ describe('a search for workbooks', () => {
     expect(() => finds(flags)).toThrow(expect.objectContaining({ code: 'usage.invalid' }) as Error);
   });
 
-  it('finds every name by the name itself, with any characters', () =>
+  it('finds every name by the name itself, with any characters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'grapheme', minLength: 1 }), (path) => {
         expect(finds({ name: path }, { ...BUDGET, path })).toBe(true);
         expect(finds({ author: path }, { ...BUDGET, author: path })).toBe(true);
       }),
-    ));
+    );
+  });
 });

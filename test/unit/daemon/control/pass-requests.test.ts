@@ -19,8 +19,9 @@ describe('the outcome', () => {
     [70, 1, 0, 70],
   ] as const)(
     'to a pass that ends with %i, with %i and %i pulls to do, is %i',
-    (code, pulling, waiting, exitCode) =>
-      expect(passOutcome(reportOf(code, pulling, waiting), true)).toMatchObject({ exitCode, failure: null }),
+    (code, pulling, waiting, exitCode) => {
+      expect(passOutcome(reportOf(code, pulling, waiting), true)).toMatchObject({ exitCode, failure: null });
+    },
   );
 
   it('of a failed pass is the reason, with its exit code', () => {

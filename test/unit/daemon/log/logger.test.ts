@@ -83,5 +83,7 @@ describe('the stream of the journal', () => {
     expect(isJournal({ JOURNAL_STREAM: value }, descriptor)).toBe(is);
   });
 
-  it('is not a closed descriptor', () => expect(isJournal({ JOURNAL_STREAM: '1:1' }, 9999)).toBe(false));
+  it('is not a closed descriptor', () => {
+    expect(isJournal({ JOURNAL_STREAM: '1:1' }, 9999)).toBe(false);
+  });
 });

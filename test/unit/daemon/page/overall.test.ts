@@ -94,9 +94,11 @@ describe('the state of the whole', () => {
 });
 
 describe('the list of problems', () => {
-  it('is empty if all is well', () => expect(problemsOf(ordinaryReport())).toEqual([]));
+  it('is empty if all is well', () => {
+    expect(problemsOf(ordinaryReport())).toEqual([]);
+  });
 
-  it('has every problem once', () =>
+  it('has every problem once', () => {
     expect(problemsOf(troubledReport()).map(({ title }) => title)).toEqual([
       'The daemon is stuck',
       'The service refuses the API key',
@@ -113,7 +115,8 @@ describe('the list of problems', () => {
       'A restart is needed',
       'The service failed to process 3 workbooks',
       'The disk is nearly full',
-    ]));
+    ]);
+  });
 
   it('says when a new key needs a restart', () => {
     const [problem] = problemsOf(withKeys(REFUSED, ACCEPTED));
@@ -141,6 +144,7 @@ describe('the list of problems', () => {
     expect(problems.at(-1)).toMatchObject({ title: '25 more deletions held', selection: { state: 'held' } });
   });
 
-  it('stays short with thousands of targets', () =>
-    expect(problemsOf(ordinaryReport({ targets: manyTargets(5000) })).length).toBeLessThan(12));
+  it('stays short with thousands of targets', () => {
+    expect(problemsOf(ordinaryReport({ targets: manyTargets(5000) })).length).toBeLessThan(12);
+  });
 });

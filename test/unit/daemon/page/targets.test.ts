@@ -30,8 +30,9 @@ const TARGETS = [
 ];
 
 describe('the order of targets', () => {
-  it('begins with the worst state', () =>
-    expect(names(arrange(TARGETS, FIRST_CHOICE))).toEqual(['a', 'Zoo', 'b9', 'b10']));
+  it('begins with the worst state', () => {
+    expect(names(arrange(TARGETS, FIRST_CHOICE))).toEqual(['a', 'Zoo', 'b9', 'b10']);
+  });
 
   it.each([
     ['target', ['a', 'b9', 'b10', 'Zoo']],
@@ -91,13 +92,14 @@ describe('the choice of targets', () => {
     expect(arrange(targets, { ...FIRST_CHOICE, search: 'CAFÉ', state: null })).toHaveLength(1);
   });
 
-  it('counts the states, the worst first', () =>
+  it('counts the states, the worst first', () => {
     expect(countStates(TARGETS)).toEqual([
       { state: 'failing', count: 1 },
       { state: 'held', count: 1 },
       { state: 'pending', count: 1 },
       { state: 'fresh', count: 1 },
-    ]));
+    ]);
+  });
 });
 
 describe('the problem of a target', () => {

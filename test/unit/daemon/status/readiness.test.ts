@@ -119,4 +119,6 @@ it.each<[string, boolean, readonly MirrorEvent[]]>([
     [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
   ],
   ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
-])('the set of targets %s', (_what, isListed, events) => expect(after(...events)).toBe(isListed));
+])('the set of targets %s', (_what, isListed, events) => {
+  expect(after(...events)).toBe(isListed);
+});

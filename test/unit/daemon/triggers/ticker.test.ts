@@ -109,10 +109,11 @@ describe('when the clocks change', () => {
     expect(ticks.map((tick) => tick.slice(14, 16))).toEqual([minute]);
   });
 
-  it('in UTC there is no change', () =>
+  it('in UTC there is no change', () => {
     expect(ticksWithin('30 * * * *', 'UTC', '2026-10-25T00:00:00Z', 3)).toEqual([
       '2026-10-25T00:30:00',
       '2026-10-25T01:30:00',
       '2026-10-25T02:30:00',
-    ]));
+    ]);
+  });
 });

@@ -41,8 +41,9 @@ describe('a table of mounts', () => {
     expect(mountOf([], '/srv')).toBeNull();
   });
 
-  it('names the last of several mounts at one place, which covers the others', () =>
-    expect(mountOf(parseMounts(TABLE), '/srv/mirrors/a')?.fileSystem).toBe('tmpfs'));
+  it('names the last of several mounts at one place, which covers the others', () => {
+    expect(mountOf(parseMounts(TABLE), '/srv/mirrors/a')?.fileSystem).toBe('tmpfs');
+  });
 });
 
 describe('a folder', () => {

@@ -10,7 +10,9 @@ function staleError(): Error {
 }
 
 describe('a file that another machine replaces', () => {
-  it('is recognised by the error number', () => expect(systemCode(staleError())).toBe('ESTALE'));
+  it('is recognised by the error number', () => {
+    expect(systemCode(staleError())).toBe('ESTALE');
+  });
 
   it('is read again', async () => {
     let tries = 0;

@@ -13,7 +13,9 @@ describe('the token', () => {
     [basic(':s3cret:ä')],
     [basic('anyone:s3cret:ä')],
     [basic('anyone:s3cret:ä').replace('Basic', 'BASIC')],
-  ])('is accepted as %s', (authorization) => expect(hasToken(authorization, 's3cret:ä')).toBe(true));
+  ])('is accepted as %s', (authorization) => {
+    expect(hasToken(authorization, 's3cret:ä')).toBe(true);
+  });
 
   it.each([
     [undefined],
@@ -27,7 +29,9 @@ describe('the token', () => {
     [basic('anyone:s3cret ')],
     ['Basic s3cret'],
     ['Basic ====='],
-  ])('is not %s', (authorization) => expect(hasToken(authorization, 's3cret')).toBe(false));
+  ])('is not %s', (authorization) => {
+    expect(hasToken(authorization, 's3cret')).toBe(false);
+  });
 
   it('that is empty admits no request', () => {
     expect(hasToken(basic('anyone:'), '')).toBe(false);
@@ -63,7 +67,9 @@ describe('a host of our own', () => {
     'a.mirrors.example.com',
     'a.b.Mirrors.Example.com:9480',
     'my_mirror:9480',
-  ])('is %s', (host) => expect(isOwnHost(host, OWN_NAMES)).toBe(true));
+  ])('is %s', (host) => {
+    expect(isOwnHost(host, OWN_NAMES)).toBe(true);
+  });
 
   it.each([
     '',
@@ -81,7 +87,9 @@ describe('a host of our own', () => {
     '*.mirrors.example.com',
     '[::1',
     'localhost:99999999',
-  ])('is not %s', (host) => expect(isOwnHost(host, OWN_NAMES)).toBe(false));
+  ])('is not %s', (host) => {
+    expect(isOwnHost(host, OWN_NAMES)).toBe(false);
+  });
 });
 
 describe('a page of another site that asks in the background', () => {

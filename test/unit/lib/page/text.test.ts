@@ -9,9 +9,11 @@ describe('the text of the pages', () => {
     (sizeBytes) => expect(sizeText(sizeBytes)).toBe(roughSize(sizeBytes)),
   );
 
-  it('makes sentences', () =>
-    expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']));
+  it('makes sentences', () => {
+    expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']);
+  });
 
-  it('shows a character between letters of some scripts as it is', () =>
-    expect(printable('a\u200Cb')).toBe('a\u200Cb'));
+  it('shows a character between letters of some scripts as it is', () => {
+    expect(printable('a\u200Cb')).toBe('a\u200Cb');
+  });
 });

@@ -54,10 +54,13 @@ it.each([
   ['x'.repeat(255), null],
   ['x'.repeat(256), 'has a name of more than 255 bytes'],
   [`a/${'表'.repeat(86)}`, 'has a name of more than 255 bytes'],
-])('the fault of %j is %j', (path, fault) => expect(nameFault(path)).toBe(fault));
+])('the fault of %j is %j', (path, fault) => {
+  expect(nameFault(path)).toBe(fault);
+});
 
-it('a path is too long if no system takes it', () =>
-  expect(nameFault(Array.from({ length: 25 }, () => 'x'.repeat(200)).join('/'))).not.toBeNull());
+it('a path is too long if no system takes it', () => {
+  expect(nameFault(Array.from({ length: 25 }, () => 'x'.repeat(200)).join('/'))).not.toBeNull();
+});
 
 it('a path without a fault never leaves the tree', () => {
   const part = fc.constantFrom('a', '..', '.', '', '/', '\\', 'C:', '\u0000', ' ', '%2e');

@@ -65,7 +65,9 @@ describe('a segment below mirror/', () => {
     ['表😀', '表😀'],
     ['\ud800', '%uD800'],
     ['x\udc00y', 'x%uDC00y'],
-  ])('%j becomes %j', (text, segment) => expect(encodeSegment(text)).toBe(segment));
+  ])('%j becomes %j', (text, segment) => {
+    expect(encodeSegment(text)).toBe(segment);
+  });
 
   it('keeps a text that fits, and shortens a longer one with a unique mark', () => {
     expect(encodeSegment('x'.repeat(250))).toBe('x'.repeat(250));
@@ -74,23 +76,27 @@ describe('a segment below mirror/', () => {
     expect(encodeSegment(`${'x'.repeat(230)}/${'x'.repeat(40)}`)).toMatch(/^x{230}%~[0-9a-f]{16}$/);
   });
 
-  it('distinguishes long texts with the same beginning', () =>
-    expect(encodeSegment(`${'x'.repeat(300)}a`)).not.toBe(encodeSegment(`${'x'.repeat(300)}b`)));
+  it('distinguishes long texts with the same beginning', () => {
+    expect(encodeSegment(`${'x'.repeat(300)}a`)).not.toBe(encodeSegment(`${'x'.repeat(300)}b`));
+  });
 
-  it('is safe for any text', () => fc.assert(fc.property(anyText, (text) => isSafe(encodeSegment(text)))));
+  it('is safe for any text', () => {
+    fc.assert(fc.property(anyText, (text) => isSafe(encodeSegment(text))));
+  });
 
   it('is a different one for every text', () => {
     const differ = (one: string, other: string): boolean => encodeSegment(one) !== encodeSegment(other);
     fc.assert(fc.property(anyText, anyText, (one, other) => one === other || differ(one, other)));
   });
 
-  it('never equals the encoding of another text: encoding twice changes every encoded text', () =>
+  it('never equals the encoding of another text: encoding twice changes every encoded text', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const segment = encodeSegment(text);
         return segment === text || encodeSegment(segment) !== segment;
       }),
-    ));
+    );
+  });
 
   it('can be decoded unless it was shortened', () => {
     const wellFormed = fc.oneof(fc.string({ unit: 'grapheme' }), fc.string({ unit: 'binary' }));
@@ -110,7 +116,9 @@ describe("a repository's path", () => {
     ['/a/', '%empty/a/%empty'],
     ['../../etc', '.%2E/.%2E/etc'],
     ['host:8443/x.git', 'host%3A8443/x.git'],
-  ])('of %j is %j', (fullName, path) => expect(repositoryPath(fullName)).toBe(path));
+  ])('of %j is %j', (fullName, path) => {
+    expect(repositoryPath(fullName)).toBe(path);
+  });
 
   it('is relative, made of safe segments, and different for every full name', () => {
     const fullName = fc.array(anyText, { minLength: 1, maxLength: 4 }).map((parts) => parts.join('/'));
@@ -130,24 +138,30 @@ describe('the key of colliding names', () => {
     ['STRASSE', 'straße'],
     ['\u212a', 'k'],
     ['ΣΑΣ', 'σασ'],
-  ])('%j and %j are one name', (one, other) => expect(foldName(one)).toBe(foldName(other)));
+  ])('%j and %j are one name', (one, other) => {
+    expect(foldName(one)).toBe(foldName(other));
+  });
 
   it.each([
     ['plan', 'plan2'],
     ['e', 'é'],
-  ])('%j and %j are two', (one, other) => expect(foldName(one)).not.toBe(foldName(other)));
+  ])('%j and %j are two', (one, other) => {
+    expect(foldName(one)).not.toBe(foldName(other));
+  });
 
-  it('is the same for the Unicode forms of a name', () =>
+  it('is the same for the Unicode forms of a name', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (name) => {
         expect(foldName(name.normalize('NFD'))).toBe(foldName(name));
       }),
-    ));
+    );
+  });
 
-  it('is the same for plain ASCII alone and with other letters', () =>
+  it('is the same for plain ASCII alone and with other letters', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary-ascii' }), (name) => {
         expect(foldName(`${name}é`)).toBe(`${foldName(name)}é`);
       }),
-    ));
+    );
+  });
 });

@@ -8,12 +8,13 @@ const { beginningOf, counted, oneLine, roughDuration, roughSize, utcTime } = hum
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });
 
-  it('has one space in place of each line break and the space around it', () =>
+  it('has one space in place of each line break and the space around it', () => {
     fc.assert(
       fc.property(text, (each) => {
         expect(oneLine(each)).toBe(each.replaceAll(/\s*\n\s*/g, ' '));
       }),
-    ));
+    );
+  });
 
   it('finishes soon for much space without a line break', () => {
     const space = ' '.repeat(3_000_000);
@@ -35,7 +36,9 @@ describe('words for a person', () => {
     [123_456, '123 kB'],
     [1_234_567, '1.2 MB'],
     [7_000_000_000_000, '7.0 TB'],
-  ])('%i bytes are %s', (sizeBytes, text) => expect(roughSize(sizeBytes)).toBe(text));
+  ])('%i bytes are %s', (sizeBytes, text) => {
+    expect(roughSize(sizeBytes)).toBe(text);
+  });
 
   it.each([
     [-5, '0 ms'],
@@ -48,11 +51,15 @@ describe('words for a person', () => {
     [7_200_000, '2 h'],
     [172_800_000, '2 days'],
     [864_000_000, '10 days'],
-  ])('%i ms are %s', (durationMs, text) => expect(roughDuration(durationMs)).toBe(text));
+  ])('%i ms are %s', (durationMs, text) => {
+    expect(roughDuration(durationMs)).toBe(text);
+  });
 
-  it('count things', () =>
-    expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']));
+  it('count things', () => {
+    expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
+  });
 
-  it('give times in UTC, to the second', () =>
-    expect(utcTime(Date.UTC(2025, 0, 2, 3, 4, 5, 678))).toBe('2025-01-02T03:04:05Z'));
+  it('give times in UTC, to the second', () => {
+    expect(utcTime(Date.UTC(2025, 0, 2, 3, 4, 5, 678))).toBe('2025-01-02T03:04:05Z');
+  });
 });

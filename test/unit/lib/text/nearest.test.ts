@@ -11,7 +11,9 @@ describe('the nearest name', () => {
     ['x.apiKey', ['service.apiKey', 'http.listen'], 'service.apiKey'],
     ['a.bc', ['zzzz.abc', 'a.xx'], 'a.xx'],
     ['LEVEL', ['service', 'log.level', 'state'], 'log.level'],
-  ])('to %j of %j is %j', (name, candidates, found) => expect(nearest(name, candidates)).toBe(found));
+  ])('to %j of %j is %j', (name, candidates, found) => {
+    expect(nearest(name, candidates)).toBe(found);
+  });
 
   it('does not exist without names, and is found for a very long name too', () => {
     expect(nearest('x', [])).toBeUndefined();

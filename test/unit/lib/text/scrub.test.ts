@@ -14,7 +14,9 @@ describe('a text that is scrubbed', () => {
     ['$& $1', ['$& $'], '[secret]1'],
     ['nothing here', [], 'nothing here'],
     ['', ['s3cr3t'], ''],
-  ])('%j without %j is %j', (text, secrets, clean) => expect(scrub(text, secrets)).toBe(clean));
+  ])('%j without %j is %j', (text, secrets, clean) => {
+    expect(scrub(text, secrets)).toBe(clean);
+  });
 
   it.each([[''], ['a'], ['abc']])('keeps a text too short for a secret: %j', (secret) => {
     expect(scrub('abc a b c', [secret])).toBe('abc a b c');
@@ -33,6 +35,7 @@ describe('a text that is scrubbed', () => {
     );
   });
 
-  it('keeps no end of a secret that begins like another one', () =>
-    expect(scrub('the key is abcd-1234-5678', ['abcd', 'abcd-1234-5678'])).not.toContain('5678'));
+  it('keeps no end of a secret that begins like another one', () => {
+    expect(scrub('the key is abcd-1234-5678', ['abcd', 'abcd-1234-5678'])).not.toContain('5678');
+  });
 });

@@ -40,9 +40,11 @@ describe('foreign text', () => {
     '葛\u{e0100}',
     'עברית',
     String.raw`C:\u\n`,
-  ])('that has this form already stays as it is: %j', (text) => expect(String(escaped(text))).toBe(text));
+  ])('that has this form already stays as it is: %j', (text) => {
+    expect(String(escaped(text))).toBe(text);
+  });
 
-  it('is escaped only once, however often it is passed on', () =>
+  it('is escaped only once, however often it is passed on', () => {
     fc.assert(
       fc.property(hostileText, (text) => {
         const once = String(escaped(text));
@@ -51,9 +53,10 @@ describe('foreign text', () => {
         expect(String(say`${say`${text}`}`)).toBe(once);
         expect(String(joinLines([joined([escaped(text)], '')]))).toBe(once);
       }),
-    ));
+    );
+  });
 
-  it('is escaped anywhere in a text, unlike the program’s own line feeds', () =>
+  it('is escaped anywhere in a text, unlike the program’s own line feeds', () => {
     fc.assert(
       fc.property(fc.array(hostileText), hostileText, (texts, separator) => {
         for (const text of [
@@ -67,7 +70,8 @@ describe('foreign text', () => {
           expect(String(text).replaceAll('\n', '')).not.toMatch(UNFIT);
         expect(String(joinLines(texts)).split('\n')).toHaveLength(Math.max(1, texts.length));
       }),
-    ));
+    );
+  });
 
   it('is recognised at run time, whatever its declared type', () => {
     const said = '\u001b[2J' as unknown as TerminalText;
@@ -92,34 +96,38 @@ describe('composed text', () => {
     expect(String(text.cut(Number.NaN))).toBe('');
   });
 
-  it('is aligned in columns by its displayed form', () =>
-    expect(String(table(['A', 'B'], [['\u001b', 'x'], ['y']]))).toBe('A       B\n\\u001b  x\ny'));
+  it('is aligned in columns by its displayed form', () => {
+    expect(String(table(['A', 'B'], [['\u001b', 'x'], ['y']]))).toBe('A       B\n\\u001b  x\ny');
+  });
 });
 
 describe('data for programs', () => {
-  it('is the same value in JSON, without characters that a terminal would hide', () =>
+  it('is the same value in JSON, without characters that a terminal would hide', () => {
     fc.assert(
       fc.property(fc.dictionary(hostileText, fc.array(hostileText)), (value) => {
         const text = String(jsonText(value));
         expect(text.replaceAll('\n', '')).not.toMatch(UNFIT);
         expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(value)));
       }),
-    ));
+    );
+  });
 
-  it('is the same value in YAML, too, and one line', () =>
+  it('is the same value in YAML, too, and one line', () => {
     fc.assert(
       fc.property(fc.oneof(hostileText, fc.array(hostileText)), (value) => {
         const text = inlineYaml(value);
         expect(text).not.toMatch(UNFIT);
         expect(parse(text)).toEqual(value);
       }),
-    ));
+    );
+  });
 
-  it('that is harmless stays as it was', () =>
+  it('that is harmless stays as it was', () => {
     fc.assert(
       fc.property(fc.string(), (text) => {
         fc.pre(printable(text) === text);
         expect(String(jsonText({ text }))).toBe(JSON.stringify({ text }, null, 2));
       }),
-    ));
+    );
+  });
 });

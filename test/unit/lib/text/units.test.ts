@@ -18,7 +18,9 @@ describe('durations', () => {
     ['1d2h3m4s5ms', 93_784_005],
     ['9007199254740991ms', Number.MAX_SAFE_INTEGER],
     ['000000000000000000000000000000000000000000000000000000000005s', 5000],
-  ])('reads %j', (text, milliseconds) => expect(parseDuration(text)).toBe(milliseconds));
+  ])('reads %j', (text, milliseconds) => {
+    expect(parseDuration(text)).toBe(milliseconds);
+  });
 
   it.each(['5', '0', ' 10 ', '1.5'])('refuses the bare number %j and asks for a unit', (text) => {
     expect(() => parseDuration(text)).toThrow(/say the unit/);
@@ -26,7 +28,9 @@ describe('durations', () => {
 
   it.each(['', '-5s', '5M', '1e3s', '1,5h', '.5h', '5.h', '1h  30m', '1h30', '٥s', `${'9'.repeat(100)}s`])(
     'refuses %j',
-    (text) => expect(() => parseDuration(text)).toThrow(MirrorError),
+    (text) => {
+      expect(() => parseDuration(text)).toThrow(MirrorError);
+    },
   );
 
   it.each([
@@ -34,10 +38,13 @@ describe('durations', () => {
     ['1h2m3m', /larger unit first/],
     ['0.0001s', /whole milliseconds/],
     ['9007199254740992ms', /shorter/],
-  ])('refuses %j with the reason %s', (text, reason) => expect(() => parseDuration(text)).toThrow(reason));
+  ])('refuses %j with the reason %s', (text, reason) => {
+    expect(() => parseDuration(text)).toThrow(reason);
+  });
 
-  it('reads back what it writes', () =>
-    fc.assert(fc.property(wholeNumber, (ms) => parseDuration(formatDuration(ms)) === ms)));
+  it('reads back what it writes', () => {
+    fc.assert(fc.property(wholeNumber, (ms) => parseDuration(formatDuration(ms)) === ms));
+  });
 
   it('writes the shortest exact form', () => {
     const written = [0, 1, 1000, 90_000, 5_400_000, 86_400_000].map(formatDuration);
@@ -71,7 +78,9 @@ describe('sizes', () => {
     ['1.5KiB', 1536],
     ['3T', 3_000_000_000_000],
     ['1PiB', 2 ** 50],
-  ])('reads %j', (text, bytes) => expect(parseSize(text)).toBe(bytes));
+  ])('reads %j', (text, bytes) => {
+    expect(parseSize(text)).toBe(bytes);
+  });
 
   it.each(['', 'k', '-1k', '1 zb', '1e3', '1,5k', '1  k', '1.k', '1.5', '9000 PiB'])('refuses %j', (text) => {
     expect(() => parseSize(text)).toThrow(MirrorError);

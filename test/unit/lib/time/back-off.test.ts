@@ -6,7 +6,7 @@ import { backOffDelayMs, retryAfterMs } from '../../../../src/lib/time/back-off.
 describe('the wait after failures', () => {
   const policy = { firstDelayMs: 1000, maxDelayMs: 60_000 };
 
-  it('is between half and all of the doubled wait, and within the limit', () =>
+  it('is between half and all of the doubled wait, and within the limit', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 10_000 }),
@@ -19,7 +19,8 @@ describe('the wait after failures', () => {
           expect(Number.isInteger(delayMs)).toBe(true);
         },
       ),
-    ));
+    );
+  });
 
   it('is never shorter than the service requests', () => {
     expect(backOffDelayMs(policy, 1, 0, 5000)).toBe(5000);

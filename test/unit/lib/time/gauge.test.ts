@@ -78,7 +78,9 @@ describe('an amount in words', () => {
     [{ bytesPerSecond: 0 }, '512 MB of 2.0 GB, 0 B/s'],
     // The last archive was smaller than this one.
     [{ isEstimate: true, totalBytes: 400e6 }, '512 MB, 41.0 MB/s'],
-  ])('%j is %s', (fields, text) => expect(describeAmount({ ...AMOUNT, ...fields })).toBe(text));
+  ])('%j is %s', (fields, text) => {
+    expect(describeAmount({ ...AMOUNT, ...fields })).toBe(text);
+  });
 
   it('has no estimated end if nothing moves', () => {
     expect(leftMs({ ...AMOUNT, bytesPerSecond: 0 })).toBeNull();

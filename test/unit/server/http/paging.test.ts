@@ -16,8 +16,9 @@ describe('pages of a list', () => {
       expect(() => readQuery(new URLSearchParams({ [name]: number }), 100)).toThrow(/whole number/);
   });
 
-  it('refuses a size of more than 1000', () =>
-    expect(() => readQuery(new URLSearchParams('page_size=1001'), 100)).toThrow(/whole number/));
+  it('refuses a size of more than 1000', () => {
+    expect(() => readQuery(new URLSearchParams('page_size=1001'), 100)).toThrow(/whole number/);
+  });
 
   it('is empty after the last page and leads back to it', () => {
     expect(cutPage([1, 2, 3, 4, 5], { page: 9, page_size: 2 }, ADDRESS)).toMatchObject({

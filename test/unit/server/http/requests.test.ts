@@ -37,7 +37,9 @@ describe('ranges', () => {
     ['bytes=5-5', { first: 5, last: 5 }],
     ['bytes=90-100', { first: 90, last: 99 }],
     ['bytes=-10', { first: 90, last: 99 }],
-  ])('%s is a part', (range, part) => expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part));
+  ])('%s is a part', (range, part) => {
+    expect(chooseRange(range, undefined, '"a"', 100)).toEqual(part);
+  });
 
   it.each(['bytes=100-', 'bytes=-0'])('%s of 100 bytes is no part of them', (range) => {
     expect(chooseRange(range, undefined, '"a"', 100)).toBe('unsatisfiable');
@@ -46,6 +48,8 @@ describe('ranges', () => {
   // A range has no spaces (RFC 9110, section 14.1.1): thousands of them could be parsed in as many ways.
   it.each(['bytes= 0-4', 'bytes =0-4', 'bytes=0 -4', 'bytes=0- 4', `bytes=${' '.repeat(9)}-4`])(
     '%s is not a range, and gets everything',
-    (range) => expect(chooseRange(range, undefined, '"a"', 100)).toBe('whole'),
+    (range) => {
+      expect(chooseRange(range, undefined, '"a"', 100)).toBe('whole');
+    },
   );
 });

@@ -43,7 +43,9 @@ describe('routes of the service', () => {
     ['/api/repos/host/org/plan.git/contents/a/b.xlsx', 'host/org/plan.git', 'a/b.xlsx'],
     ['/api/repos/Sales%20Europe/contents/%C3%9Cbersicht/', 'Sales Europe', 'Übersicht'],
     ['/api/repositories/x/contents/50%25%20%231%3F.xlsx', 'x', '50% #1?.xlsx'],
-  ])('reads %s', (path, reference, inner) => expect(meant(path, reference)).toEqual([reference, inner]));
+  ])('reads %s', (path, reference, inner) => {
+    expect(meant(path, reference)).toEqual([reference, inner]);
+  });
 
   it('takes the shortest reference that names a repository, if a path has several `contents`', () => {
     const path = '/api/repos/host/contents/plan.git/contents/a';
@@ -62,11 +64,14 @@ describe('routes of the service', () => {
 
   it.each(['/repos', '/apis/repos', '/api', '/api/repos/x', '/api/v1', '/api/v1/repos', '/api/contents'])(
     'has nothing at %s',
-    (path) => expect(refusal(path)).toBe(404),
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
   );
 
-  it('answers other paths with the address of the API', () =>
-    expect(() => findRoute('/repos')).toThrow(/followed by \/api$/));
+  it('answers other paths with the address of the API', () => {
+    expect(() => findRoute('/repos')).toThrow(/followed by \/api$/);
+  });
 
   it('refuses a path that cannot be decoded', () => {
     expect(() => meant('/api/repos/x/contents/%ff')).toThrow(/does not begin an encoded UTF-8 character/);
@@ -84,7 +89,9 @@ describe('routes of the service', () => {
 
   it.each(['/git/info/refs', '/git//info/refs', '/git/Accounting.git', '/git/Accounting.git/HEAD'])(
     'has nothing of git at %s',
-    (path) => expect(refusal(path)).toBe(404),
+    (path) => {
+      expect(refusal(path)).toBe(404);
+    },
   );
 });
 

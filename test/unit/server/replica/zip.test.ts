@@ -100,11 +100,13 @@ describe('an archive', () => {
   });
 
   // Old programs refuse entries that need a later version of zip (APPNOTE 4.4.3).
-  it('needs version 2.0 to extract small files', async () =>
-    expect((await bytesOf([source('a', Buffer.from('a'))])).readUInt16LE(4)).toBe(20));
+  it('needs version 2.0 to extract small files', async () => {
+    expect((await bytesOf([source('a', Buffer.from('a'))])).readUInt16LE(4)).toBe(20);
+  });
 
-  it('is only an end record when it is empty', async () =>
-    expect((await bytesOf([])).toString('latin1')).toBe(`PK\u0005\u0006${'\0'.repeat(18)}`));
+  it('is only an end record when it is empty', async () => {
+    expect((await bytesOf([])).toString('latin1')).toBe(`PK\u0005\u0006${'\0'.repeat(18)}`);
+  });
 
   it('stops at a file that fails, before its end', async () => {
     const failing = source('b', Buffer.from('b'), {
