@@ -126,7 +126,8 @@ async function collect(root: string, folder: string, entries: HistoryEntry[]): P
     if (dated !== null) found.set(name, { path, ...dated, name, tree, manifest: `${tree}.json` });
     else if (entry.isDirectory()) await collect(root, tree, entries);
   }
-  entries.push(...found.values());
+  // There may be more of them than a call takes arguments.
+  for (const entry of found.values()) entries.push(entry);
 }
 
 /** The path of a tree of the history, below the directory. */
