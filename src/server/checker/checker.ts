@@ -86,9 +86,11 @@ const PART_LIMIT_BYTES = 1024 ** 2;
 /** Whether a zip is the package of a workbook. @throws Error if it is damaged */
 async function isPackage(kind: WorkbookKind, bytes: Buffer): Promise<boolean> {
   const [partName, pattern] = KIND_PARTS[kind === 'ods' ? 'ods' : 'ooxml'];
-  const zip = await fromBufferPromise(bytes);
+  // If yauzl decoded the names, it would refuse the whole zip for one that leads out of a folder, although nothing is unpacked here.
+  const zip = await fromBufferPromise(bytes, { decodeStrings: false });
   let part: Entry | undefined;
-  for await (const entry of zip.eachEntry()) if (entry.fileName.toLowerCase() === partName) part ??= entry;
+  for await (const entry of zip.eachEntry())
+    if (entry.fileNameRaw.toString().replaceAll('\\', '/').toLowerCase() === partName) part ??= entry;
   if (part === undefined || part.uncompressedSize > PART_LIMIT_BYTES) return false;
   // In UTF-16, every other byte of these names is 0.
   const content = (await text(await zip.openReadStreamPromise(part))).replaceAll('\0', '');

@@ -134,6 +134,7 @@ describe('the status of workbooks', () => {
     'parts elsewhere.xlsx': () => packageOf(types('/book/main.xml'), 'book/main.xml'),
     'UTF-16BE.xlsx': () => packageOf(Buffer.from(types('/xl/workbook.xml'), 'utf16le').swap16()),
     'encrypted.xlsx': () => Buffer.from('d0cf11e0a1b11ae1', 'hex'),
+    'odd names.xlsx': () => zipOf({ '[Content_Types].xml': types('/x.xml'), '/x.xml': '', '../y.xml': '' }),
     // Too large to be read whole.
     'large.xlsx': () =>
       zipOf({ '[Content_Types].xml': types('/x.xml'), 'x.bin': randomBytes(65 * 1024 * 1024) }),
