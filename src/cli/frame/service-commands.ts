@@ -23,7 +23,13 @@ export function addListCommands(program: Command): void {
         'It is not sent twice where it may have been created already.\n\n' +
         'Example: workbook-mirror repos create --name Accounting',
     )
-    .option('--name <name>', 'name of a new drag-and-drop repository')
+    .addOption(
+      new Option('--name <name>', 'name of a new drag-and-drop repository').conflicts([
+        'url',
+        'username',
+        'passwordFile',
+      ]),
+    )
     .option('--url <url>', 'address of a Git repository, https://<host>/<path>.git')
     .option('--username <user>', 'user name for the Git repository')
     .option('--password-file <file>', 'file that holds the password for it; - for standard input');

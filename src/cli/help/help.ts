@@ -56,14 +56,6 @@ function showTopic(asked: string, program: Command): TerminalText {
   });
 }
 
-/** The passages of the manual about a word. */
-export function aboutWord(asked: string): string[] {
-  return explain(
-    CHAPTERS.flatMap((chapter) => passagesOf(chapter, readChapter(chapter))),
-    asked,
-  );
-}
-
 /** Width of the help of a command: a manual page indents it by 7 of 80 columns. */
 const HELP_COLUMNS = 72;
 
@@ -140,7 +132,7 @@ function escaped(text: string): string {
  * The passages about a word: rows with it in their first cell or, if there are none, all passages with each of its words.
  * @returns at most ten lines for a person; empty if there is nothing
  */
-export function explain(passages: ReturnType<typeof passagesOf>, asked: string): string[] {
+export function aboutWord(asked: string, passages = passagesOfManual()): string[] {
   const word = asked.toLowerCase();
   const has = (text: string, part: string): boolean =>
     new RegExp(`(?<![\\w.-])${escaped(part)}(?![\\w-]|\\.\\w)`, 'i').test(text);
@@ -150,4 +142,8 @@ export function explain(passages: ReturnType<typeof passagesOf>, asked: string):
     about.length > 0 ? about : passages.filter(({ text }) => parts.every((part) => has(text, part)));
   const lines = found.flatMap(({ chapter, text }) => [text, `  (help ${chapter})`]);
   return lines.slice(0, MOST_LINES);
+}
+
+function passagesOfManual() {
+  return CHAPTERS.flatMap((chapter) => passagesOf(chapter, readChapter(chapter)));
 }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { unmatchedSentence } from '../../app/messages.ts';
 import { ofTargets } from '../../app/target-names.ts';
 import type { PlannedTarget } from '../../app/tasks/plan.ts';
-import { counted, roughSize } from '../../lib/text/humanize.ts';
+import { counted, partsOf, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type Lines, type Outcome, table, tell, textOf } from '../frame/output.ts';
@@ -59,14 +59,15 @@ function shownAction({ action, reason, isHeld }: PlannedTarget): string {
 
 function describePulls(pulls: readonly PlannedTarget[]): string {
   if (pulls.length === 0) return 'Nothing would be pulled.';
-  const knownBytes = pulls.reduce((sum, { lastArchiveBytes }) => sum + (lastArchiveBytes ?? 0), 0);
-  const unknown = pulls.filter(({ lastArchiveBytes }) => lastArchiveBytes === null).length;
-  const known = unknown === pulls.length ? '' : `, ${roughSize(knownBytes)} by the size of the last archives`;
-  const unsized =
-    unknown === 0 ? '' : `, ${unknown === pulls.length ? '' : `${unknown} of them `}of unknown size`;
+  const sizes = pulls.flatMap(({ lastArchiveBytes }) => lastArchiveBytes ?? []);
+  const sumBytes = sizes.reduce((sum, each) => sum + each, 0);
+  const parts = partsOf(
+    `${counted(pulls.length, 'target')} would be pulled`,
+    sizes.length > 0 && `${roughSize(sumBytes)} by the size of the last archives`,
+    sizes.length < pulls.length && `${pulls.length - sizes.length} of unknown size`,
+  );
   const isOpen = pulls.some(({ reason }) => reason === 'confirm-gone');
-  const open = isOpen ? ' Only the contents show whether a branch is gone.' : '';
-  return `${counted(pulls.length, 'target')} would be pulled${known}${unsized}.${open}`;
+  return `${parts.join(', ')}.${isOpen ? ' Only the contents show whether a branch is gone.' : ''}`;
 }
 
 /** Describes what the pass would report as held. */

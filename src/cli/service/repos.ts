@@ -48,25 +48,22 @@ function describeRepositories({
 /** The flags of `repos create`; `passwordFile` is `-` for standard input. */
 type CreateFlags = Readonly<Partial<Record<'name' | 'url' | 'username' | 'passwordFile', string>>>;
 
-/** Decides about the request. @throws MirrorError `usage.invalid` for flags that do not go together, or no password */
+/** Decides about the request. @throws MirrorError `usage.invalid` if a flag is missing, or the password */
 export async function repositoryOf({
   name,
   url,
   username,
   passwordFile,
 }: CreateFlags): Promise<NewRepository> {
-  if ((name === undefined) === (url === undefined)) {
+  if (name !== undefined) return { name };
+  if (url === undefined) {
     const hint = 'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.';
-    throw invalid('repos create takes either --name or --url.', hint);
+    throw invalid('repos create needs --name or --url.', hint);
   }
-  if ((username === undefined) !== (passwordFile === undefined))
+  if (username === undefined && passwordFile === undefined) return { url };
+  if (username === undefined || passwordFile === undefined)
     throw invalid('--username and --password-file go together.', 'Git asks for both.');
-  if (name !== undefined) {
-    if (username === undefined) return { name };
-    throw invalid('--username and --password-file go with --url.', 'A drag-and-drop repository has none.');
-  }
-  if (username === undefined || passwordFile === undefined) return { url: url ?? '' };
-  return { url: url ?? '', username, password: await readPassword(passwordFile) };
+  return { url, username, password: await readPassword(passwordFile) };
 }
 
 /** Far longer than any password, in bytes: a wrong path must not fill the memory. */

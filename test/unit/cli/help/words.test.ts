@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 
 import { EVENTS } from '../../../../src/app/events.ts';
 import { NOT_WELL_REASONS, TARGET_STATES } from '../../../../src/app/target-status.ts';
-import { aboutWord, explain, MOST_LINES, passagesOf } from '../../../../src/cli/help/help.ts';
+import { aboutWord, MOST_LINES, passagesOf } from '../../../../src/cli/help/help.ts';
 import { meaningsOf } from '../../../../src/cli/help/words.ts';
 import { settingDescriptors } from '../../../../src/config/descriptors.ts';
 import { ERROR_RULES } from '../../../../src/lib/errors/errors.ts';
@@ -63,8 +63,8 @@ describe('the passages of a chapter', () => {
 
   it('are found by the first cell of a row, otherwise by all words, and never by a part of a word', () => {
     const passages = passagesOf('a', chapter);
-    expect(explain(passages, 'C')).toEqual(['| `a.b`, `c` | a \\| b |', '  (help a)']);
-    expect(explain(passages, 'item one')).toEqual(['- one item goes on', '  (help a)']);
-    expect(explain(passages, 'dis')).toEqual([]);
+    expect(aboutWord('C', passages)).toEqual(['| `a.b`, `c` | a \\| b |', '  (help a)']);
+    expect(aboutWord('item one', passages)).toEqual(['- one item goes on', '  (help a)']);
+    expect(aboutWord('dis', passages)).toEqual([]);
   });
 });

@@ -27,8 +27,8 @@ const deselected = planned({
 it.each<[string, PlannedTarget[], RegExp]>([
   ['nothing to pull', [planned({ action: 'keep' })], /\nNothing would be pulled\.$/],
   ['the sum of last archives', [sized(2000), sized(3000)], /\n2 .*, 5\.0 kB by .* the last archives\.$/],
-  ['an unknown size', [planned({})], /1 target would be pulled, of unknown size\.$/],
-  ['some unknown sizes', [sized(2000), planned({})], /, 2\.0 kB by .*, 1 of them of unknown size\.$/],
+  ['an unknown size', [planned({})], /1 target would be pulled, 1 of unknown size\.$/],
+  ['some unknown sizes', [sized(2000), planned({})], /, 2\.0 kB by .*, 1 of unknown size\.$/],
   ['a question', [planned({ reason: 'confirm-gone' })], /Only the contents show whether a .* is gone\.$/],
   ['a hold', [planned({ action: 'hold', isHeld: true })], /\n1 target would be held\.$/],
   ['a deselection', [deselected], /hold .*\n1 target would be held\.\nThe settings no longer select 1 of/s],

@@ -24,10 +24,8 @@ describe('repos create', () => {
 
   it.each<[Parameters<typeof repositoryOf>[0]]>([
     [{}],
-    [{ name: 'A', url: 'u' }],
     [{ url: 'u', username: 'n' }],
     [{ url: 'u', passwordFile: 'f' }],
-    [{ name: 'A', username: 'n', passwordFile: 'f' }],
   ])('refuses %j', async (flags) => {
     await expect(repositoryOf(flags)).rejects.toMatchObject({ code: 'usage.invalid' });
   });
