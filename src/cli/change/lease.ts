@@ -30,18 +30,20 @@ import { unfinishedPublishes } from '../../mirror/store/publish/journal.ts';
 import { type Outcome, table, tell } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
+/** Signals that go to the command instead of ending this program. */
+const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
 /** `lease acquire` */
 export async function runLeaseAcquire(command: Command): Promise<Outcome> {
   const { args } = command;
   const { json, ...flags }: { for: string; holder?: string; json?: true } = command.opts();
-  const { settings } = settingsOf(command, ['directory']);
-  const take = (signal: AbortSignal): Promise<Lease> => acquire(settings.directory, flags, args, signal);
-  if (args.length > 0) {
-    if (json) throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
-    return { exitCode: await runUnderLease(layoutOf(settings.directory), args, take) };
-  }
-  const taken = await untilStopped(take, { outcome: 'no lease was taken' });
-  return { data: taken, text: () => say`${taken.id}` };
+  const { directory } = settingsOf(command, ['directory']).settings;
+  if (args.length > 0 && json)
+    throw new MirrorError('usage.invalid', '--json is for a lease without a command.');
+  const take = (signal: AbortSignal): Promise<Lease> => acquire(directory, flags, args, signal);
+  const taken = await untilStopped(take, { names: FORWARDED, outcome: 'no lease was taken' });
+  if (args.length === 0) return { data: taken, text: () => say`${taken.id}` };
+  return { exitCode: await runUnder(taken, layoutOf(directory), args) };
 }
 
 /** `lease release` */
@@ -115,6 +117,10 @@ async function acquire(
   await refuseMissing(directory);
   const layout = layoutOf(directory);
   const lease = await acquireLease(layout, bindNativeCalls(), request, Date.now);
+  if (signal.aborted) {
+    await releaseLease(layout, lease.id);
+    signal.throwIfAborted();
+  }
   const nothingSeen = { targets: new Set<string>(), isComplete: false };
   const { targets, isComplete } = await unfinishedPublishes(layout).catch(() => nothingSeen);
   for (const path of [...targets, ...(isComplete ? [] : ['some targets, which this user may not see'])]) {
@@ -131,9 +137,6 @@ async function listLeases({ directory }: SettingsFor<'directory'>): Promise<read
   return leasesInForce(layoutOf(directory), Date.now());
 }
 
-/** Signals that go to the command instead of ending this program. */
-const FORWARDED = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
 /** A shell's exit codes for a program that cannot be started (POSIX, Shell Command Language, 2.8.2). */
 const NOT_FOUND_CODE = 127;
 const NOT_EXECUTABLE_CODE = 126;
@@ -141,41 +144,24 @@ const SIGNAL_CODE_BASE = 128;
 
 /**
  * Runs a command under a lease, with this program's own standard input, output and error, and releases the lease after it.
- * @param take takes the lease; its signal abandons the attempt
  * @returns the command's exit code, or 128 plus the number of the signal that ended it, as in a shell
- * @throws MirrorError `lease.lost` if the command succeeded after the end of the lease; errors of `take`
+ * @throws MirrorError `lease.lost` if the command succeeded after the end of the lease
  */
-async function runUnderLease(
-  layout: DirectoryLayout,
-  command: readonly string[],
-  take: (signal: AbortSignal) => Promise<Lease>,
-): Promise<number> {
-  const stop = new AbortController();
+async function runUnder(lease: Lease, layout: DirectoryLayout, command: readonly string[]): Promise<number> {
+  const [program = '', ...args] = command;
   let child: ChildProcess | undefined;
-  let stoppedBy: NodeJS.Signals | undefined;
   const onSignal = (signal: NodeJS.Signals): void => {
-    if (child !== undefined) return forward(child, signal);
-    stoppedBy ??= signal;
-    stop.abort();
+    if (child !== undefined) forward(child, signal);
   };
   for (const signal of FORWARDED) process.on(signal, onSignal);
   try {
-    const lease = await take(stop.signal);
-    try {
-      stop.signal.throwIfAborted();
-      const [program = '', ...args] = command;
-      child = spawn(program, args, { stdio: 'inherit' });
-      return await holdUntil(ended(child, command), layout, lease, program);
-    } finally {
-      await releaseLease(layout, lease.id).catch((error: unknown) => {
-        const { message } = toMirrorError(error);
-        tell(say`workbook-mirror: the lease was not released, and lasts until it expires: ${message}`);
-      });
-    }
-  } catch (error) {
-    if (stoppedBy === undefined) throw error;
-    return SIGNAL_CODE_BASE + constants.signals[stoppedBy];
+    child = spawn(program, args, { stdio: 'inherit' });
+    return await holdUntil(ended(child, command), layout, lease, program);
   } finally {
+    await releaseLease(layout, lease.id).catch((error: unknown) => {
+      const { message } = toMirrorError(error);
+      tell(say`workbook-mirror: the lease was not released, and lasts until it expires: ${message}`);
+    });
     for (const signal of FORWARDED) process.off(signal, onSignal);
   }
 }
