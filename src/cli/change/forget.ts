@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
+import { noTarget } from '../../app/target-names.ts';
 import type { Forgettable } from '../../app/tasks/forget.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted, roughSize } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { judged, type Outcome, textOf } from '../frame/output.ts';
@@ -16,10 +16,7 @@ export async function runForget(command: Command): Promise<Outcome> {
   const names = await namesOf(command);
   const parts = await runAll(runners, 'forgettable', { targets: names });
   const targets = parts.flatMap(({ result }) => result);
-  if (targets.length === 0)
-    throw new MirrorError('target.unknown', `No target is named ${JSON.stringify(names[0])}.`, {
-      hint: `\`${ownCommand('status')}\` lists all targets.`,
-    });
+  if (targets.length === 0) noTarget(names[0] ?? '', []);
   const question = `Forget ${counted(targets.length, 'target')}?`;
   if (!(await confirmed(targets.map(describe), question, yes === true)))
     return judged(false, null, () => 'Nothing was forgotten.');

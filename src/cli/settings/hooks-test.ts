@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { commandOf, hookEnvironment } from '../../app/command-hooks.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { changedFiles, changeLines, hookTree } from '../../app/published-changes.ts';
-import { targetNamed, unknownName } from '../../app/target-names.ts';
+import { noTarget, targetNamed } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
 import { UNIT_SECRETS } from '../../config/problems.ts';
 import { secretsOf } from '../../config/secret.ts';
@@ -20,7 +20,6 @@ import { runCommand } from '../../lib/process/command.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { untilStopped } from '../../lib/process/signals.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { ownCommand } from '../../lib/text/own-command.ts';
 import { scrub, scrubbed } from '../../lib/text/scrub.ts';
 import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
@@ -144,9 +143,7 @@ async function targetOf(layout: DirectoryLayout, asked: string) {
   const known = await manifestPaths(layout);
   const { path, published } = await readTarget(layout, targetNamed(asked, layout.mirror, known));
   if (published !== null) return { target: path, manifest: published.manifest };
-  const advice = `\`${ownCommand('status')}\` lists all targets.`;
-  const message = `No target named ${JSON.stringify(asked)} is mirrored.`;
-  throw unknownName('target.unknown', message, path, known, advice);
+  return noTarget(path, known);
 }
 
 function failureOf(error: unknown): Pick<MirrorError, 'code' | 'message' | 'hint'> {
