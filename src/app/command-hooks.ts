@@ -116,7 +116,11 @@ export function publishGateOf(
   return async (state, signal) => {
     const beat = setInterval(onProgress, BEAT_MS);
     try {
-      const { exitCode, lastLine } = await runCommand({ ...command, ...gateRun(layout, state), signal });
+      const { exitCode, lastLine } = await runCommand({
+        ...command,
+        ...hookRun('beforePublish', layout, state),
+        signal,
+      });
       if (exitCode === 0) return;
       if (exitCode >= FIRST_EXIT_CODE_OF_SHELLS)
         throw new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine));
@@ -136,13 +140,18 @@ export function publishGateOf(
   };
 }
 
-/** The place, environment and input of the command for a new state. */
-function gateRun(layout: DirectoryLayout, { target, manifest, previous, folder }: StagedState) {
+/** The place, environment and input of a command for a new state, whose files are known. */
+export function hookRun(
+  hook: 'afterPublish' | 'beforePublish',
+  layout: DirectoryLayout,
+  { target, manifest, previous, folder }: StagedState,
+) {
   const tree = hookTree(manifest);
   const environment = hookEnvironment(process.env, layout, target, tree, {
-    MIRROR_HOOK: 'beforePublish',
-    MIRROR_EVENT: 'staged',
-    MIRROR_STAGE: folder,
+    MIRROR_HOOK: hook,
+    ...(hook === 'afterPublish'
+      ? { MIRROR_EVENT: 'published' }
+      : { MIRROR_EVENT: 'staged', MIRROR_STAGE: folder }),
     MIRROR_FINGERPRINT: tree.fingerprint ?? '',
     MIRROR_PREVIOUS_FINGERPRINT: previous?.fingerprint ?? '',
     MIRROR_CHANGES: 'known',

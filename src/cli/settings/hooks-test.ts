@@ -3,9 +3,8 @@ import { hostname } from 'node:os';
 
 import type { Command } from 'commander';
 
-import { commandOf, hookEnvironment } from '../../app/command-hooks.ts';
+import { commandOf, hookRun } from '../../app/command-hooks.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
-import { changedFiles, changeLines, hookTree } from '../../app/published-changes.ts';
 import { noTarget, targetNamed } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
 import { UNIT_SECRETS } from '../../config/problems.ts';
@@ -106,17 +105,8 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   const layout = layoutOf(settings.directory);
   const { target, manifest } = await targetOf(layout, asked);
   const folder = publishedTree(layout, target);
-  const tree = hookTree(manifest);
-  const environment = hookEnvironment(process.env, layout, target, tree, {
-    MIRROR_HOOK: name,
-    MIRROR_TEST: '1',
-    ...(name === 'afterPublish'
-      ? { MIRROR_EVENT: 'published' }
-      : { MIRROR_EVENT: 'staged', MIRROR_STAGE: folder }),
-    MIRROR_FINGERPRINT: tree.fingerprint ?? '',
-    MIRROR_PREVIOUS_FINGERPRINT: '',
-    MIRROR_CHANGES: 'known',
-  });
+  const run = hookRun(name, layout, { target, manifest, previous: null, folder });
+  const environment = { ...run.environment, MIRROR_TEST: '1' };
   const done = [
     `${command.words.join(' ')}, for ${target}`,
     `  as ${ownUserText()}, in ${folder}`,
@@ -126,9 +116,8 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   const onOutput = (piece: Buffer): void => {
     if (output.length < OUTPUT_BYTES) output = Buffer.concat([output, piece]).subarray(0, OUTPUT_BYTES);
   };
-  const input = changeLines(changedFiles([], manifest.files));
   try {
-    const request = { ...command, cwd: folder, environment, input, onOutput };
+    const request = { ...command, ...run, environment, onOutput };
     const { exitCode, said } = await untilStopped((signal) => runCommand({ ...request, signal }));
     const message = `It ended with exit code ${exitCode}.`;
     const failure = exitCode === 0 ? null : failureOf(new MirrorError('hook.failed', message));
