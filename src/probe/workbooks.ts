@@ -74,10 +74,11 @@ async function checkIntegrations(subject: Subject): Promise<string> {
   const integrations = new Set((await subject.workbooks()).map(({ integration }) => integration));
   const byName = repositories.filter(({ fullName }) => integrations.has(fullName));
   const byId = repositories.filter(({ id }) => integrations.has(id));
-  const unknown = integrations.size - byName.length - byId.length;
+  const known = new Set(repositories.flatMap(({ fullName, id }) => [fullName, id]));
+  const unknown = [...integrations].filter((each) => !known.has(each)).length;
   const answer = `full_name ${byName.length}, id ${byId.length}, no listed repository ${unknown}`;
   // The specification does not show the form for a drag-and-drop repository.
-  holds(unknown <= 0 && byId.every(({ url }) => url === null), answer);
+  holds(unknown === 0 && byId.every(({ url }) => url === null), answer);
   return answer;
 }
 

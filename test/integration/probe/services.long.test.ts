@@ -184,6 +184,11 @@ describe('the statements', () => {
   it.each<[string, (rows: Record<string, unknown>[]) => unknown, string]>([
     ['an object for the list', (rows) => ({ rows }), 'repositories.list'],
     ['a number as id', (rows) => rows.map((row) => ({ ...row, id: 7 })), 'repositories.fields'],
+    [
+      'a name twice, and one not at all',
+      ([first, ...more]) => [first, ...more.map((row) => ({ ...row, full_name: first?.['full_name'] }))],
+      'workbooks.integration',
+    ],
   ])('finds %s', async (_name, edit, id) => {
     const fake = await startFake();
     await change(fake, '/repos', { 'x-api-key': API_KEY }, edit);
