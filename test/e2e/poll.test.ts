@@ -127,6 +127,9 @@ it('several instances in one directory are all polled, unless a share is named',
   for (const shard of ['1/2', '2/2']) await startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
   const all = await around.on(['poll', '--wait', '--json']);
   expect(JSON.parse(all.stdout)).toMatchObject({ passes: [{ shardIndex: 1 }, { shardIndex: 2 }] });
+  const synced = await around.run('sync', '--json');
+  const pass = { exitCode: 0, failure: null };
+  expect(JSON.parse(synced.stdout)).toMatchObject({ passes: [pass, pass] });
   const one = await around.on(['poll', '--wait'], { SHARD: '2/2' });
   expect(one).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
 });

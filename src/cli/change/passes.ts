@@ -106,15 +106,16 @@ export async function runSync(command: Command): Promise<Outcome> {
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
   const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
   const { mirror } = layoutOf(settings.directory);
-  const passes = outcomes.map(({ summary, targets }) => {
-    const chosen = new Set(chosenTargets(names, mirror, targets.map(targetOf)));
-    return {
-      summary,
-      targets: targets.filter(({ target }) => names.length === 0 || chosen.has(target)),
-    };
-  });
+  const ofNamed = (outcome: PassOutcome) => {
+    const chosen = new Set(chosenTargets(names, mirror, outcome.targets.map(targetOf)));
+    const targets = outcome.targets.filter(({ target }) => names.length === 0 || chosen.has(target));
+    return { ...outcome, targets };
+  };
+  const passes = outcomes.map(ofNamed);
+  // Of several passes, each also shows how it ended.
+  const [data] = passes.map(({ summary, targets }) => ({ summary, targets }));
   return {
-    data: passes.length === 1 ? passes[0] : { passes },
+    data: passes.length === 1 ? data : { passes },
     exitCode: isAllowed ? EXIT_CODES.ok : exitCode,
   };
 }
