@@ -86,6 +86,11 @@ function isList(part: Lines): part is readonly Lines[] {
   return Array.isArray(part);
 }
 
+/** Lines below their heading; false without lines. */
+export function under(heading: string, lines: readonly Shown[]): Lines {
+  return lines.length > 0 && [heading, lines.map((line) => say`  ${line}`)];
+}
+
 /**
  * Puts rows under their headings, in columns that are each as wide as the widest cell.
  * @param notes a line below each row; empty or missing for none

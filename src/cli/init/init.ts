@@ -23,7 +23,7 @@ import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand, programOf, quotedWhereNeeded, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { judged, type Lines, type Outcome, tell, tellError, textOf } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, tell, tellError, textOf, under } from '../frame/output.ts';
 import { confirmed, openTerminal, type Terminal } from '../frame/terminal.ts';
 import { INIT_FLAGS } from '../settings/flag-sets.ts';
 import { flagsOf } from '../settings/settings-flags.ts';
@@ -145,9 +145,9 @@ function describeFiles(files: readonly NewFile[]): Lines {
   const lines = files.map(({ path, text, isSecret }) => {
     const settings = say`\n${escapedLines(text.trimEnd()).prefixed('      ')}`;
     const fate = isTaken(path) ? ', in place of the one that is there' : '';
-    return say`  ${path}${fate}: ${isSecret ? 'a key, for its owner alone' : settings}`;
+    return say`${path}${fate}: ${isSecret ? 'a key, for its owner alone' : settings}`;
   });
-  return ['', 'The files:', lines, ''];
+  return ['', under('The files:', lines), ''];
 }
 
 /** The next commands. @param ofUnit the directory of the unit that uses the settings; null without a unit */
@@ -159,10 +159,7 @@ function describeNext(configFile: string, ofUnit: string | null): TerminalText {
     ofUnit === null
       ? [ownCommand('plan'), ownCommand('run')]
       : [...permitting(ofUnit), ...(isHidden(ofUnit) ? [] : start)];
-  return textOf(
-    'Written. Next:',
-    next.map((line) => `  ${line}`),
-  );
+  return textOf(under('Written. Next:', next));
 }
 
 /** Whether the sandbox of the unit hides a directory (systemd.exec(5), ProtectHome= and PrivateTmp=). */

@@ -22,7 +22,7 @@ import {
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { type Lines, loudness, type Outcome, textOf } from '../frame/output.ts';
+import { type Lines, loudness, type Outcome, textOf, under } from '../frame/output.ts';
 import { runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -125,17 +125,17 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks: readonly Lines[] = [
     ...report.targets.filter((target) => target.state !== 'ok').map(blockOf),
-    blockUnder(
+    under(
       'Manifests that cannot be read, so that their trees cannot be verified:',
       unreadableManifests.map(({ path, problem }) => `manifests/${path}.json: ${problem}`),
     ),
-    blockUnder(
+    under(
       'Lost, the tree and the manifest both:',
       lost.map(({ path }) => path),
     ),
     inventoryProblem !== null &&
       `inventory.json cannot be used, so lost targets cannot be detected: ${inventoryProblem}.`,
-    blockUnder(
+    under(
       'In the mirror, but in no manifest:',
       strays.map(({ path, entry }) => `mirror/${path} (${entry})`),
     ),
@@ -145,11 +145,6 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
     blocks.filter((block) => block !== false).map((block) => textOf(block)),
     say`\n\n`,
   );
-}
-
-/** Lines below their heading; false without lines. */
-function blockUnder(heading: string, lines: readonly string[]): Lines {
-  return lines.length > 0 && [heading, lines.map((line) => `  ${line}`)];
 }
 
 /** The findings, for `--json`: all of them. */
@@ -165,7 +160,7 @@ function headOf({ path, state, differences }: VerifiedTarget): string {
 function blockOf(target: VerifiedTarget): Lines {
   if (target.state === 'gone') return headOf(target);
   // The flag `--json` shows all.
-  return blockUnder(`${headOf(target)}:`, firstOf(target.differences.map(describeDifference)));
+  return under(`${headOf(target)}:`, firstOf(target.differences.map(describeDifference)));
 }
 
 function describeDifference(difference: Difference): string {

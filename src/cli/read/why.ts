@@ -7,7 +7,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { queuedSinceMs } from '../../mirror/plan/record.ts';
-import { type Lines, type Outcome, textOf } from '../frame/output.ts';
+import { type Lines, type Outcome, textOf, under } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { firstLine } from './differences.ts';
 import { type Answer, type Explanation, why } from './explanation.ts';
@@ -25,11 +25,12 @@ export async function runWhy(command: Command): Promise<Outcome> {
 export function describeExplanation(answer: Answer): TerminalText {
   if ('states' in answer) {
     const lines = answer.states.map(({ target, state }) => stateClause(target, state, false));
-    return choiceOf(severalSentence(answer), lines);
+    return textOf(under(`${severalSentence(answer)}; name one of them:`, firstOf(lines)));
   }
   if ('places' in answer) {
     const lines = answer.places.map(({ target, path }) => `${target}/${path}`);
-    return choiceOf(`${answer.file} is in ${counted(lines.length, 'place')}`, lines);
+    const sentence = `${answer.file} is in ${counted(lines.length, 'place')}`;
+    return textOf(under(`${sentence}; name one of them:`, firstOf(lines)));
   }
   if ('retired' in answer) {
     const { target, leftAtMs } = answer.retired;
@@ -40,13 +41,6 @@ export function describeExplanation(answer: Answer): TerminalText {
     );
   }
   return describeTarget(answer);
-}
-
-function choiceOf(sentence: string, lines: readonly string[]): TerminalText {
-  return textOf(
-    `${sentence}; name one of them:`,
-    firstOf(lines).map((line) => `  ${line}`),
-  );
 }
 
 function describeTarget(explanation: Explanation): TerminalText {
