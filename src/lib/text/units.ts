@@ -26,14 +26,17 @@ const SIZE_UNITS: ReadonlyMap<string, number> = new Map([
   ['PiB', 1024 ** 5],
 ]);
 
-const DURATION_EXPECTED = 'expected a duration such as 500ms, 90s, 5m, 2h, 1d or 1h30m';
+const DURATION_EXPECTED =
+  'expected a duration such as 500ms, 90s, 5m, 2h, 1d or 1h30m (each number with its unit, the larger unit first)';
 const SIZE_EXPECTED = 'expected a size such as 2 GiB, 500MB or 10k';
 
 /** Longer than any sensible value. */
 const MAX_TEXT = 64;
 
-const DURATION_TERM = String.raw`\d+(?:\.\d+)? ?(?:ms|[smhd])`;
-const DURATION = new RegExp(`^${DURATION_TERM}(?: ?${DURATION_TERM})*$`);
+/** Each unit at most once, the largest first; its number is the group with its name. */
+const DURATION = new RegExp(
+  `^${[...DURATION_UNITS.keys()].map((unit) => String.raw`(?: ?(?<${unit}>\d+(?:\.\d+)?) ?${unit})?`).join('')}$`,
+);
 const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
 
 /**
@@ -43,16 +46,10 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
  */
 export function parseDuration(text: string): number {
   const trimmed = text.trim();
-  if (/^\d+(?:\.\d+)?$/.test(trimmed)) throw invalid(`${DURATION_EXPECTED} (say the unit)`);
-  if (trimmed.length > MAX_TEXT || !DURATION.test(trimmed)) throw invalid(DURATION_EXPECTED);
+  const { groups } = (trimmed.length > MAX_TEXT ? null : DURATION.exec(trimmed)) ?? {};
+  if (groups === undefined || trimmed === '') throw invalid(DURATION_EXPECTED);
   let totalMs = 0;
-  let previousMs = Number.POSITIVE_INFINITY;
-  for (const [, number, unit = ''] of trimmed.matchAll(/([\d.]+) ?(ms|[smhd])/g)) {
-    const unitMs = DURATION_UNITS.get(unit) ?? 0;
-    if (unitMs >= previousMs) throw invalid(`${DURATION_EXPECTED} (the larger unit first, each once)`);
-    previousMs = unitMs;
-    totalMs += Number(number) * unitMs;
-  }
+  for (const [unit, unitMs] of DURATION_UNITS) totalMs += Number(groups[unit] ?? 0) * unitMs;
   return whole(totalMs, 'milliseconds', 'a shorter duration');
 }
 

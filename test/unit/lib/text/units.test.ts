@@ -23,7 +23,7 @@ describe('durations', () => {
   });
 
   it.each(['5', '0', ' 10 ', '1.5'])('refuses the bare number %j and asks for a unit', (text) => {
-    expect(() => parseDuration(text)).toThrow(/say the unit/);
+    expect(() => parseDuration(text)).toThrow(/with its unit/);
   });
 
   it.each(['', '-5s', '5M', '1e3s', '1,5h', '.5h', '5.h', '1h  30m', '1h30', '٥s', `${'9'.repeat(100)}s`])(
