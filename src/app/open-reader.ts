@@ -53,28 +53,20 @@ export function openStateOf(
 
 /** Refuses a missing directory: reading it would find no faults. @throws MirrorError `directory.unusable` */
 export async function refuseMissing(directory: string): Promise<void> {
-  try {
-    await readdir(directory);
-  } catch (error) {
-    if (systemCode(error) === 'ENOENT') {
-      throw new MirrorError(
-        'directory.unusable',
-        `directory: there is no ${directory}: nothing was mirrored there yet.`,
-        {
-          cause: error,
-          hint: `\`${ownCommand('sync')}\` makes the first pass. If there should be a mirror, check the setting directory.`,
-        },
-      );
-    }
-    const { what, hint } = causeOf(error) ?? {
-      what: error instanceof Error ? error.message : String(error),
-      hint: 'Name the folder that a mirror was made in.',
-    };
-    throw new MirrorError('directory.unusable', `directory: cannot read ${directory}: ${what}`, {
-      cause: error,
-      hint,
-    });
-  }
+  await readdir(directory).catch((error: Error) => {
+    const cause = causeOf(error);
+    const [problem, hint] =
+      systemCode(error) === 'ENOENT'
+        ? [
+            `there is no ${directory}: nothing was mirrored there yet.`,
+            `\`${ownCommand('sync')}\` makes the first pass. If there should be a mirror, check the setting directory.`,
+          ]
+        : [
+            `cannot read ${directory}: ${cause?.what ?? error.message}`,
+            cause?.hint ?? 'Name the folder that a mirror was made in.',
+          ];
+    throw new MirrorError('directory.unusable', `directory: ${problem}`, { cause: error, hint });
+  });
 }
 
 /** Opens the state cache, and gives its facts about trees to the store, which would otherwise read all manifests. */
