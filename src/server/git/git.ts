@@ -121,6 +121,9 @@ export class Git {
     const { stdout, exit } = this.start(gitDirectory, args, options);
     try {
       yield* stdout as AsyncIterable<Buffer>;
+    } catch (error) {
+      // A stop ends the program, which the code below reports.
+      if (!this.isStopped) throw error;
     } finally {
       // The program, or a child of it, could never end if its pipe were not emptied.
       stdout.destroy();

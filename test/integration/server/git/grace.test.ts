@@ -57,4 +57,10 @@ describe('a git program that is given time to end', () => {
     stdout.resume();
     expect((await exit).code).not.toBe(0);
   });
+
+  it('is reported as ended by the end of the service', async () => {
+    const running = git.text(gitDirectory, stubborn, { isLong: true });
+    void git.stop();
+    await expect(running).rejects.toMatchObject({ code: 'service.failed' });
+  });
 });
