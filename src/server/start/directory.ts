@@ -2,9 +2,10 @@ import { access, constants, mkdir, readdir, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 
 import type { Settings } from '../../config/schema.ts';
+import { makeFolders } from '../../lib/disk/durable.ts';
 import { type DirectoryLock, LockedError, lockDirectory } from '../../lib/disk/lock.ts';
 import { causeOf, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
+import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../lib/native/file-calls.ts';
 
 /** The directory of the embedded service. @throws MirrorError `settings.invalid` when it is not set */
@@ -26,8 +27,14 @@ const SIGNS_OF_MIRROR: ReadonlySet<string> = new Set(['manifests', '.workbook-mi
  */
 export async function prepareServeDirectory(directory: string): Promise<boolean> {
   try {
-    await mkdir(dirname(directory), { recursive: true });
-    const made = await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makeFolders(dirname(directory));
+    const isNew = await mkdir(directory, { mode: 0o700 }).then(
+      () => true,
+      async (error: unknown) => {
+        if (!(await isFolder(directory))) throw error;
+        return false;
+      },
+    );
     const sign = (await readdir(directory)).find((name) => SIGNS_OF_MIRROR.has(name));
     if (sign !== undefined)
       throw unusable(
@@ -35,11 +42,13 @@ export async function prepareServeDirectory(directory: string): Promise<boolean>
         'Give the service a directory of its own. To answer from that mirror, use serve --from-mirror --directory.',
       );
     await access(directory, constants.W_OK | constants.X_OK);
-    return made !== undefined;
+    return isNew;
   } catch (error) {
     if (error instanceof MirrorError) throw error;
     const isFile = ['EEXIST', 'ENOTDIR'].includes(systemCode(error) ?? '');
-    const why = isFile ? 'a file is in the place of a folder' : (causeOf(error)?.what ?? String(error));
+    const why = isFile
+      ? 'a file is in the place of a folder'
+      : (causeOf(error)?.what ?? toMirrorError(error).message);
     const hint = 'Name a folder that this user may write to.';
     throw unusable(`serve.directory: ${directory} cannot be used: ${why}.`, hint, error);
   }

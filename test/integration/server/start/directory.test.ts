@@ -7,6 +7,7 @@ import { initialise } from '../../../../src/server/git/bare.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readBranches } from '../../../../src/server/git/refs.ts';
 import { openRegistry, type Registry } from '../../../../src/server/git/repositories.ts';
+import { prepareServeDirectory } from '../../../../src/server/start/directory.ts';
 import { textsIn } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -95,4 +96,8 @@ describe('the directory of a registry', () => {
     await openRegistry(data);
     expect(Object.keys(await textsIn(objects)).sort()).toEqual(whole);
   });
+});
+
+it.each(['/proc/none', '/proc/none/below'])('a directory at %s is refused', async (directory) => {
+  await expect(prepareServeDirectory(directory)).rejects.toMatchObject({ code: 'directory.unusable' });
 });
