@@ -57,7 +57,7 @@ function decide(of: Case, input: PlanInput): Action {
 /** A target that stays as it is, for example because only a complete answer shows that its repository is gone. */
 function leftAlone(of: Case, { listing, unreadable }: PlanInput): Action | null {
   const { repositories, repositoriesComplete: isComplete, cached } = listing;
-  const isGone = of.kind === 'gone';
+  const isGone = of.kind === 'repository-gone';
   if (!of.selected) return holdOf(of, 'not-selected');
   if (unreadable.has(of.path)) return holdOf(of, 'manifest-unreadable');
   if (isGone && repositories.length === 0) return holdOf(of, 'no-repositories-listed');
@@ -93,17 +93,9 @@ function leaving(of: Case, input: PlanInput): Action | null {
 }
 
 function reasonToLeave(of: Case, input: PlanInput): RetireReason | null {
-  switch (of.kind) {
-    case 'duplicate':
-      return 'duplicate';
-    case 'moved':
-      return 'moved';
-    case 'gone':
-      return 'repository-gone';
-    case 'listed':
-      if (of.superseded === 'published') return 'branch-known';
-      return isBranchGone(of, input) ? 'branch-gone' : null;
-  }
+  if (of.kind !== 'listed') return of.kind;
+  if (of.superseded === 'published') return 'branch-known';
+  return isBranchGone(of, input) ? 'branch-gone' : null;
 }
 
 /**

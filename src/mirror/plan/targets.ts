@@ -9,12 +9,13 @@ import { isSettled, type RepositoryRows, rowsByName, targetDigest } from './work
 /** A target, with everything that the plan needs to decide on it. */
 export interface Candidate extends ActionSubject {
   /**
-   * - `listed`: the service lists its repository.
-   * - `gone`: a tree whose repository the service does not list.
+   * `listed`: the service lists its repository. Otherwise, why its tree leaves:
+   *
+   * - `repository-gone`: a tree whose repository the service does not list.
    * - `moved`: a tree on this instance's own disk that another instance mirrors now.
    * - `duplicate`: a second tree of a target, left by a copy or by a move that was not recognised.
    */
-  readonly kind: 'listed' | 'gone' | 'moved' | 'duplicate';
+  readonly kind: 'listed' | 'repository-gone' | 'moved' | 'duplicate';
   readonly selected: boolean;
   /** Whether the settings name this very target, so that its absence is a failure. */
   readonly isRequired: boolean;
@@ -56,7 +57,7 @@ export function findCandidates(facts: PlanInput): Candidate[] {
       const ofName = rows(fullName);
       const isContradicted = (ofName?.byBranch.size ?? 0) > 0 && !listedNames.has(fullName);
       // All trees of a listed repository of this share are among the candidates, or duplicates of them.
-      const kind = listedIds.has(id) ? 'moved' : 'gone';
+      const kind = listedIds.has(id) ? 'moved' : 'repository-gone';
       return treeCandidate(kind, tree, ofName, selection, isContradicted);
     });
   return [...candidates, ...gone];
