@@ -2,6 +2,7 @@ import { readdir } from 'node:fs/promises';
 import type { SettingsFor } from '../config/schema.ts';
 import { createSelection } from '../config/selection.ts';
 import { longestPeriodMs } from './schedule.ts';
+import { closing } from '../lib/concurrency/shared-work.ts';
 import { causeOf, systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
@@ -104,11 +105,7 @@ export async function withReader<T>(
   if (!mayBeMissing) await refuseMissing(settings.directory);
   const store = await readStore(settings.directory, settings.shard);
   const recalled = await openRecalledState(settings, store, true, emit);
-  try {
-    return await work({ store, ...recalled });
-  } finally {
-    await recalled.state.close();
-  }
+  return closing(recalled.state, () => work({ store, ...recalled }));
 }
 
 /** The targets of a mirror, from the directory and the state cache. */

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { realpathSync, statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 
@@ -17,7 +17,7 @@ export function digestSettings(settings: Settings): SettingDigests {
   return new Map(
     settingDescriptors.map(({ name }) => {
       const text = JSON.stringify([settingValue(settings, name)], revealed);
-      return [name, createHash('sha256').update(text).digest('hex')];
+      return [name, hash('sha256', text)];
     }),
   );
 }

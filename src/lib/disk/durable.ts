@@ -3,16 +3,12 @@ import { rmdirSync } from 'node:fs';
 import { lstat, mkdir, open, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
+import { closing } from '../concurrency/shared-work.ts';
 import { systemCode, unlessMissing } from '../errors/disk-errors.ts';
 
 /** Flushes a directory: the names that were made, changed or removed in it survive a power cut (fsync(2)). */
 export async function syncDirectory(path: string): Promise<void> {
-  const handle = await open(path, 'r');
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+  await closing(await open(path, 'r'), (folder) => folder.sync());
 }
 
 /**
@@ -26,13 +22,11 @@ export async function writeNewFile(
 ): Promise<void> {
   const handle = await open(path, 'wx', mode);
   try {
-    try {
+    await closing(handle, async () => {
       // For an open file, writeFile ignores its option `flush`.
       await writeFile(handle, data);
       await handle.sync();
-    } finally {
-      await handle.close();
-    }
+    });
   } catch (error) {
     await discardFile(path);
     throw error;

@@ -1,4 +1,4 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
+import { hash, timingSafeEqual } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 
@@ -21,7 +21,7 @@ export function basicPair(authorization: string | undefined): string | null {
 
 /** Compares in a time that depends on neither text: their digests have one length for every input. */
 function isSame(sent: string, expected: string): boolean {
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
+  const digest = (text: string): Buffer => hash('sha256', text, 'buffer');
   return timingSafeEqual(digest(sent), digest(expected));
 }
 

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
@@ -40,7 +40,7 @@ export function packableBody(
     bytes,
     packed: bytes.length < LEAST_TO_PACK_BYTES ? null : () => (packed ??= pack(bytes)),
     // A weak one: compressed or not, it is the same.
-    etag: mark === null ? null : `W/"${createHash('sha256').update(mark).digest('base64url').slice(0, 22)}"`,
+    etag: mark === null ? null : `W/"${hash('sha256', mark, 'base64url').slice(0, 22)}"`,
   };
 }
 

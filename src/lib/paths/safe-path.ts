@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 
 /** Longest segment below `mirror/`, in bytes: NAME_MAX of the common file systems, less the `.json` of a manifest. */
 const MAX_SEGMENT_BYTES = 250;
@@ -10,10 +10,6 @@ const DEVICE_NAME = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]
 
 /** Names of trees in the history: a branch with such a name would be mistaken for one. */
 const DATED_NAME = /^\d{8}T\d{6}\.\d{3}Z(?:-replaced)?$/;
-
-function digest(text: string): string {
-  return createHash('sha256').update(text).digest('hex').slice(0, 16);
-}
 
 function percentEncode(text: string): string {
   return [...Buffer.from(text, 'utf8')]
@@ -50,7 +46,9 @@ export function encodeSegment(text: string): string {
   if (/[. ]$/.test(segment)) segment = segment.slice(0, -1) + percentEncode(segment.slice(-1));
   if (DEVICE_NAME.test(segment) || DATED_NAME.test(segment))
     segment = percentEncode(segment.slice(0, 1)) + segment.slice(1);
-  return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES ? cut(segment, `%~${digest(text)}`) : segment;
+  return Buffer.byteLength(segment) > MAX_SEGMENT_BYTES
+    ? cut(segment, `%~${hash('sha256', text).slice(0, 16)}`)
+    : segment;
 }
 
 /** A repository's path below `mirror/`, before collisions: its full name with the slashes kept as folders. */
