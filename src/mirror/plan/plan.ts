@@ -40,18 +40,17 @@ interface Case extends Candidate {
   readonly record: TargetRecord;
 }
 
-/** Decides on a target, or returns null for the next rule to decide. */
-type Rule = (of: Case, input: PlanInput) => Action | null;
-
-/** Tried in this order; the first decision counts. A target that no rule decides on is pulled. */
-const RULES: readonly Rule[] = [leftAlone, leaving, unchanged, deletionHeld, failedBefore, stillProcessing];
-
+/** The first rule that decides counts; a rule that leaves it to the next returns null. If none decides, the target is pulled. */
 function decide(of: Case, input: PlanInput): Action {
-  for (const rule of RULES) {
-    const action = rule(of, input);
-    if (action !== null) return action;
-  }
-  return pull(of, input);
+  return (
+    leftAlone(of, input) ??
+    leaving(of, input) ??
+    unchanged(of, input) ??
+    deletionHeld(of, input) ??
+    failedBefore(of, input) ??
+    stillProcessing(of, input) ??
+    pull(of, input)
+  );
 }
 
 /** A target that stays as it is, for example because only a complete answer shows that its repository is gone. */
