@@ -61,11 +61,9 @@ export function assignRepositoryPaths(
 /** For each full name the unmirrored repository that takes over a place whose owner no longer has that name. */
 function findHeirs(oldestFirst: readonly Repository[], occupied: readonly PlacedTree[]): Map<string, string> {
   const mirrored = new Set(occupied.map(({ repository }) => repository.id));
-  const heirs = new Map<string, string>();
-  for (const { id, fullName } of oldestFirst) {
-    if (!mirrored.has(id) && !heirs.has(fullName)) heirs.set(fullName, id);
-  }
-  return heirs;
+  const unmirrored = oldestFirst.filter(({ id }) => !mirrored.has(id));
+  // The last repository of a name stays in the map.
+  return new Map(unmirrored.toReversed().map(({ id, fullName }) => [fullName, id]));
 }
 
 interface Claim {
