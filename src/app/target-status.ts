@@ -15,7 +15,8 @@ import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import type { Selection } from '../mirror/plan/selection.ts';
 
 /**
- * The state of a target, in one word.
+ * The states of a target, each with its state for people: five words; the precise state is the reason. The page has the same in
+ * `targets.js`.
  *
  * - `fresh`: verified against the service within `maxStaleness`.
  * - `stale`: not; or the last list may hide a change behind an unreadable row.
@@ -28,37 +29,26 @@ import type { Selection } from '../mirror/plan/selection.ts';
  * - `pending`: never mirrored.
  * - `unselected`: the settings no longer select it (for example, another instance mirrors it); it is kept unchanged.
  */
-export const TARGET_STATES = [
-  'fresh',
-  'stale',
-  'failing',
-  'quarantined',
-  'stalled',
-  'damaged',
-  'drifted',
-  'held',
-  'missing',
-  'absent',
-  'pending',
-  'unselected',
-] as const;
-export type TargetState = (typeof TARGET_STATES)[number];
-
-/** The states for people: five words; the precise state is the reason. The page has the same in `targets.js`. */
-const PLAIN_STATES: Readonly<Record<TargetState, 'fresh' | 'late' | 'failing' | 'needs you' | 'gone'>> = {
+const PLAIN_STATES = {
   fresh: 'fresh',
-  absent: 'fresh',
   stale: 'late',
-  pending: 'late',
   failing: 'failing',
   quarantined: 'failing',
-  damaged: 'failing',
   stalled: 'needs you',
-  held: 'needs you',
+  damaged: 'failing',
   drifted: 'needs you',
+  held: 'needs you',
   missing: 'gone',
+  absent: 'fresh',
+  pending: 'late',
   unselected: 'gone',
-};
+} as const;
+
+/** The state of a target, in one word. */
+export type TargetState = keyof typeof PLAIN_STATES;
+
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a literal has no other keys
+export const TARGET_STATES = Object.keys(PLAIN_STATES) as TargetState[];
 
 /** The state of a target for people. */
 export function plainState(state: TargetState): string {
