@@ -158,22 +158,14 @@ async function textIn(lockFile: string): Promise<string> {
   return (await readOwnText(lockFile, MAX_TEXT_BYTES)) ?? '';
 }
 
-/** The last holder of the lock of a directory. */
-export interface LockHolder {
-  readonly pid: number;
-  /** When it took the lock. Milliseconds since the epoch. */
-  readonly sinceMs: number;
-  /** Whether a process with that number exists. */
-  readonly isAlive: boolean;
-}
-
 const FORM = /^pid (\d{1,10}) on (\S+) since (\S+)\n$/;
 
 /**
- * Reads the holder of a lock. Does not try to take it, which could make a program that is just starting fail.
- * @returns null if unknown: the file cannot be read, is another machine's, or has no holder yet
+ * Reads the last holder of a lock. Does not try to take it, which could make a program that is just starting fail.
+ * @returns its number, when it took the lock in milliseconds since the epoch, and whether a process with that
+ *   number exists; null if unknown: the file cannot be read, is another machine's, or has no holder yet
  */
-export async function readLockHolder(lockFile: string): Promise<LockHolder | null> {
+export async function readLockHolder(lockFile: string) {
   const text = await textIn(lockFile).catch(() => '');
   const [, pid = '', host = '', since = ''] = FORM.exec(text) ?? [];
   const sinceMs = Date.parse(since);

@@ -10,10 +10,7 @@ export function isAhead(nowMs: number, ...timesMs: readonly (number | null)[]): 
 
 /** The latest of some times that is not in the future; 0 if there is none. */
 export function latestUntil(nowMs: number, timesMs: readonly (number | null)[]): number {
-  return timesMs.reduce<number>(
-    (latest, timeMs) => (timeMs !== null && timeMs <= nowMs ? Math.max(latest, timeMs) : latest),
-    0,
-  );
+  return Math.max(0, ...timesMs.map((timeMs) => (timeMs !== null && timeMs <= nowMs ? timeMs : 0)));
 }
 
 /** The latest of some times that is not in the future or, if all are, the latest; 0 if there is none. */
