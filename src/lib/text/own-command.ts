@@ -8,14 +8,10 @@ export interface Invocation {
   readonly passFlags: readonly string[];
 }
 
-/** The command that starts this program. */
+/** The command that starts this program; another one if npm started it by its name, as in a clone (npm-exec(1)). */
 export function programOf(env: NodeJS.ProcessEnv): string {
-  return isRunByNpx(env) ? 'npx workbook-mirror' : 'workbook-mirror';
-}
-
-/** Whether npm started this program by its name, as in a clone (npm-exec(1)). */
-function isRunByNpx(env: NodeJS.ProcessEnv): boolean {
-  return env['npm_command'] === 'exec' && /^["']?workbook-mirror\b/.test(env['npm_lifecycle_script'] ?? '');
+  const script = env['npm_command'] === 'exec' ? (env['npm_lifecycle_script'] ?? '') : '';
+  return /^["']?workbook-mirror\b/.test(script) ? 'npx workbook-mirror' : 'workbook-mirror';
 }
 
 /** The commands that use the service. */
