@@ -47,7 +47,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     for (const secret of [API_KEY, API_TOKEN, 'wrong-key-77']) expect(text).not.toContain(secret);
     expect(text).toContain(`The API is at ${service.baseUrl}`);
     expect(text).toContain('refuses the personal API key');
-    // What is typed is hidden, and so is the end of its line.
+    // Typed text is hidden, and so is the end of its line.
     expect(text).toMatch(/not shown: \r?\n/);
     expect(text).toContain('Type another one');
     expect(text).not.toContain('is read from');

@@ -112,7 +112,7 @@ export async function runSync(command: Command): Promise<Outcome> {
     return { ...outcome, targets };
   };
   const passes = outcomes.map(ofNamed);
-  // Of several passes, each also shows how it ended.
+  // Each of several passes also shows how it ended.
   const [data] = passes.map(({ summary, targets }) => ({ summary, targets }));
   return {
     data: passes.length === 1 ? data : { passes },

@@ -42,7 +42,7 @@ export const fileSchema = z.compile(
       size: sizeBytes,
       /** SHA-256 of the bytes, in hexadecimal digits. */
       sha256: text.regex(/^[0-9a-f]{64}$/),
-      /** Of `PERMISSION_BITS`, e.g. 0o644; on disk in four octal digits. */
+      /** Bits of `PERMISSION_BITS`, e.g. 0o644; on disk in four octal digits. */
       mode: text.regex(/^0[0-7]{3}$/).transform((digits) => Number.parseInt(digits, 8)),
       /** Whole milliseconds since the epoch. A file system could not store another time: repair would find the file different for ever. */
       mtime: time.transform(storableTimeMs),
