@@ -38,7 +38,7 @@ export function differenceCells({ change, path, before, after }: FileDifference)
   return [
     change,
     path,
-    fromTo([before, after].map(sizeOf)),
+    fromTo(sizesOf(before, after)),
     fromTo(versionsOf(before, after)),
     Number.isNaN(madeMs) ? '' : utcTime(madeMs),
     // The author of its last version did not necessarily remove it.
@@ -52,9 +52,15 @@ function fromTo([from = '', to = '']: readonly string[]): string {
   return from === to || from === '' || to === '' ? to || from : `${from} -> ${to}`;
 }
 
-function sizeOf(state: FileState | null): string {
-  if (state === null) return '';
-  return state.sizeBytes === null ? '?' : roughSize(state.sizeBytes);
+function sizesOf(before: FileState | null, after: FileState | null): readonly string[] {
+  const sizes = (write: (bytes: number) => string): string[] =>
+    [before, after].map((state) =>
+      state === null ? '' : state.sizeBytes === null ? '?' : write(state.sizeBytes),
+    );
+  const rough = sizes(roughSize);
+  // A small change of a large file shows only in its bytes.
+  const isHidden = rough[0] === rough[1] && before?.sizeBytes !== after?.sizeBytes;
+  return isHidden ? sizes((bytes) => `${bytes} B`) : rough;
 }
 
 /** The beginning of a digest or UUID, which identifies it. */

@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 
-import { refuseMissing, withReader } from '../../app/open-reader.ts';
+import { refuseMissing, statusPolicyOf, withReader } from '../../app/open-reader.ts';
 import type { Settings, SettingsFor } from '../../config/schema.ts';
 import { waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { loadPage } from '../../lib/http/page-files.ts';
-import { agoText, counted, utcTime } from '../../lib/text/humanize.ts';
+import { agoText, counted, roughDuration, utcTime } from '../../lib/text/humanize.ts';
 import type { TargetRecord } from '../../mirror/plan/record.ts';
+import type { StoredPass } from '../../mirror/state/state.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { createSamples } from '../../server/demo/samples.ts';
 import { createGitLibrary } from '../../server/git/library.ts';
@@ -119,20 +120,37 @@ async function serveReplica(stop: AbortSignal, settings: SettingsFor<'directory'
     library,
     settings: own,
     stop,
-    onListening: () => tellStart(directory, totals),
+    onListening: () => tellStart(settings, totals),
   });
 }
 
+type ReplicaTotals = Awaited<ReturnType<ReplicaLibrary['totals']>>;
+
 /** Names the served mirror and its age. */
-function tellStart(directory: string, totals: Awaited<ReturnType<ReplicaLibrary['totals']>>): void {
-  const { repositories, targets, oldestVerifiedAtMs: verifiedAtMs, unreadable } = totals;
-  const size = `${counted(repositories, 'repository', 'repositories')}, ${counted(targets, 'branch', 'branches')}`;
-  log(`Serving the mirror ${directory}, read-only: ${size}.`);
-  if (verifiedAtMs !== null)
-    log(`Verified longest ago: ${utcTime(verifiedAtMs)}, ${agoText(verifiedAtMs, Date.now())}.`);
-  for (const path of unreadable)
+async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTotals): Promise<void> {
+  const size = `${counted(totals.repositories, 'repository', 'repositories')}, ${counted(totals.targets, 'branch', 'branches')}`;
+  log(`Serving the mirror ${settings.directory}, read-only: ${size}.`);
+  const lastPass = await withReader(settings, tellEvent, ({ state }) => state.lastPass()).catch(() => null);
+  log(describeAge(totals, lastPass, statusPolicyOf(settings).maxStalenessMs, Date.now()));
+  for (const path of totals.unreadable)
     log(
       `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
       'error',
     );
+}
+
+/** Describes the age of the mirror. */
+export function describeAge(
+  { oldestVerifiedAtMs }: Pick<ReplicaTotals, 'oldestVerifiedAtMs'>,
+  lastPass: Pick<StoredPass, 'startedAtMs' | 'failure'> | null,
+  maxStalenessMs: number,
+  nowMs: number,
+): string {
+  if (oldestVerifiedAtMs === null) return 'Nothing is mirrored yet.';
+  const ageMs = nowMs - oldestVerifiedAtMs;
+  const late = ageMs > maxStalenessMs ? `, longer than maxStaleness (${roughDuration(maxStalenessMs)})` : '';
+  const oldest = `Verified longest ago: ${utcTime(oldestVerifiedAtMs)}, ${roughDuration(ageMs)} ago${late}.`;
+  if (lastPass === null) return `${oldest} No pass of the daemon is on record.`;
+  const end = lastPass.failure === null ? '' : `, failed: ${lastPass.failure.code}`;
+  return `${oldest} The daemon's last pass: ${agoText(lastPass.startedAtMs, nowMs)}${end}.`;
 }

@@ -34,7 +34,7 @@ export interface ServeStart extends Omit<Sources, 'keys'> {
   /** Fires on the signal that ends the service. */
   readonly stop: AbortSignal;
   /** Called once it listens, before it reports that it is ready. */
-  readonly onListening: (baseUrl: string) => Promise<void> | void;
+  readonly onListening: (baseUrl: string) => Promise<void>;
 }
 
 /**
