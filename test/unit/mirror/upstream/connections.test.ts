@@ -11,7 +11,9 @@ function read(buffers: ReceiveBuffers, value: number, sizeBytes = SIZE_BYTES, pi
   buffer.fill(value, 0, sizeBytes);
   const lent = buffers.lend(buffer, sizeBytes);
   const length = Math.ceil(sizeBytes / pieces);
-  return Array.from({ length: pieces }, (_, at) => lent.subarray(at * length, (at + 1) * length));
+  const parts = Array.from({ length: pieces }, (_, at) => lent.subarray(at * length, (at + 1) * length));
+  // Empty pieces never reach a reader, so none comes back.
+  return parts.filter((part) => part.length > 0);
 }
 
 /** One read. Its pieces are released, in order, after a number of further reads or never. */
