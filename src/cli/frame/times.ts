@@ -10,8 +10,9 @@ import { parseHistoryName } from '../../mirror/store/layout.ts';
  */
 export function parseTime(flag: string, text: string, nowMs: number): number {
   const timeMs = timeOf(text) ?? nowMs - ageOf(flag, text);
-  // A clock that was ahead gave trees in the history such names.
-  if (timeMs <= nowMs || parseHistoryName(text) !== null) return timeMs;
+  // A clock that was ahead gave trees in the history such names: they can be looked up. A prune up to one would remove all.
+  const isName = flag === '--at' && parseHistoryName(text) !== null;
+  if (timeMs <= nowMs || isName) return timeMs;
   throw new MirrorError('usage.invalid', `${flag} ${text} is in the future.`);
 }
 

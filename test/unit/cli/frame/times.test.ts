@@ -22,4 +22,10 @@ describe('a time', () => {
 
   it('may not be in the future', () =>
     expect(() => parseTime('--at', '2027-01-01', NOW_MS)).toThrow('--at 2027-01-01 is in the future.'));
+
+  it('ahead of the clock in the name of a kept state is looked up, and prunes nothing', () => {
+    const name = '20270101T000000.000Z';
+    expect(parseTime('--at', name, NOW_MS)).toBe(Date.parse('2027-01-01T00:00:00Z'));
+    expect(() => parseTime('--older-than', name, NOW_MS)).toThrow(`--older-than ${name} is in the future.`);
+  });
 });
