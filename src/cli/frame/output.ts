@@ -213,6 +213,11 @@ export function tellError(error: MirrorError): void {
 
 /** An error and the calls that led to it. The message, which may come from outside, is kept on one line. */
 function stackOf(error: Error): string[] {
-  const calls = (error.stack ?? '').split('\n').filter((line) => /^ {4}at /.test(line));
+  const { stack = '', message } = error;
+  // A line of the message may look like a call.
+  const calls = stack
+    .replace(message, '')
+    .split('\n')
+    .filter((line) => /^ {4}at /.test(line));
   return [oneLine(String(error)), ...calls];
 }
