@@ -73,7 +73,7 @@ async function listOffline(
       continue;
     }
     targets += 1;
-    rows.push(...rowsOf(path, manifest, withOthers).filter(filter));
+    for (const row of rowsOf(path, manifest, withOthers)) if (filter(row)) rows.push(row);
   }
   const inventory = createInventory(layout);
   const { inventoryProblem, lost } = await checkTargetList({ layout, inventory, now: Date.now });
