@@ -13,7 +13,7 @@ const ATTEMPTS = 500;
 /** Longer tests run in a separate process, and no more time is spent on one change here, in milliseconds. */
 const LONG_MS = 20_000;
 const SPENT_MS = 60_000;
-/** Tests of other wings try a change only if they are not longer. */
+/** Tests of other wings try a change only if they are not longer. Tests of the whole program are of every wing. */
 const FAR_MS = 500;
 /** A test that takes this many times as long, and at least this long, waits for something that the change prevents: it noticed. */
 const HANGS_TIMES = 6;
@@ -77,10 +77,12 @@ export default class MutationRunner extends TestRunner {
     this.#limitMs = Math.max(HANGS_MS, HANGS_TIMES * tookMs);
     if (why !== null) return [];
     const noticed = new Set(linesOf(MUTATION_NOTICED).map((line) => line.split('\t')[0]));
-    const near = new Set([/^test\/\w+\/(\w+)/.exec(name)?.[1], 'app', 'config', 'lib']);
+    const wing = /^test\/\w+\/(\w+)\//.exec(name)?.[1];
+    const near = new Set([wing, 'app', 'config', 'lib']);
     return [...new Set(linesOf(file).slice(before))].flatMap((line) => {
       const [id = '', source = ''] = line.split(' ');
-      const isTried = (near.has(source.split('/')[1]) || tookMs < FAR_MS) && !noticed.has(id);
+      const isNear = wing === undefined || near.has(source.split('/')[1]) || tookMs < FAR_MS;
+      const isTried = isNear && !noticed.has(id);
       return isTried && (spentMs.get(id) ?? 0) < SPENT_MS ? [id] : [];
     });
   }
