@@ -14,7 +14,8 @@ import type { Pull } from './context.ts';
 import type { Received } from './unpack.ts';
 
 /** The facts of a pull that determine the manifest. */
-type PullFacts = Pick<Pull, 'action' | 'rows' | 'listedAtMs'>;
+type PullFacts = ListFacts & Pick<Pull, 'action'>;
+type ListFacts = Pick<Pull, 'rows' | 'listedAtMs'>;
 
 /** The published state of a target, and how received files differ from it. */
 export interface Changes extends TreeChanges {
@@ -73,8 +74,8 @@ function listedFacts(
 
 /** The rows of the list that describe received contents; null if the contents are older than the list. */
 export function rowsAbout(
-  { action, rows, listedAtMs }: PullFacts,
-  { cached }: Received,
+  { action, rows, listedAtMs }: ListFacts & { readonly action: Pick<Pull['action'], 'fingerprint'> },
+  { cached }: Pick<Received, 'cached'>,
   { previous, isSameTree }: Changes,
 ): readonly WorkbookRow[] | null {
   const isOlder = cached !== null && cached.asOfMs < listedAtMs;
