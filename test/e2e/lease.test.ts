@@ -117,8 +117,11 @@ it('a lease without a command is printed, shown by status and lease list, held b
   const repair = await here('verify', '--repair');
   expect(repair.exitCode).toBe(1);
   expect(repair.stderr).toContain(id);
+  const other = (await here(...acquire, '10m')).stdout.trim();
   expect((await here('lease', 'release', id)).exitCode).toBe(0);
   expect((await here('lease', 'release', id)).exitCode).toBe(2);
+  expect(JSON.parse((await here('lease', 'list', '--json')).stdout)).toMatchObject([{ id: other }]);
+  expect((await here('lease', 'release', other)).exitCode).toBe(0);
   expect((await here('verify', '--repair')).exitCode).toBe(0);
   expect((await here('sync')).exitCode).toBe(0);
   expect(await readdir(tree('A/main'))).toEqual(['plan.xlsx']);

@@ -120,6 +120,10 @@ describe('the command before publishing', () => {
     expect(await mirror.results()).toMatchObject({
       'Plan/main': { outcome: 'failed', code: 'hook.failed', errorAction: 'retry' },
     });
+    const [message] = mirror.events.flatMap((event) =>
+      event.name === 'target.failed' ? [event.message] : [],
+    );
+    expect(message).toMatch(/^The command hooks\.beforePublish failed: /);
     expect(await mirror.targets()).toEqual([]);
     await mirror.restart({ HOOKS_BEFORE_PUBLISH: '' });
     expect((await mirror.pass()).exitCode).toBe(0);

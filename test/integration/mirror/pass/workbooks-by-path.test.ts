@@ -130,6 +130,15 @@ describe('a new version in a drag-and-drop repository', () => {
     await mirror.expectExact();
   });
 
+  it('is pulled with the whole contents if a cache gives its file, and the list no digest', async () => {
+    const { service, mirror, repository } = await mirrored('Accounting');
+    service.write(repository, 'main', 'a.xlsx', workbook('new'));
+    const [body, headers] = [workbook('of some other version'), { age: '60' }];
+    service.failTimes('a.xlsx', 1, { kind: 'body', body, headers });
+    expect(await mirror.results()).toMatchObject({ 'Accounting/main': { outcome: 'pulled' } });
+    await mirror.expectExact();
+  });
+
   it('does not bring back an old state from a cache of the list and the file', async () => {
     const { service, mirror, repository } = await mirrored('Accounting', { digests: true });
     const { files = new Map(), versions = new Map() } = repository.branches.get('main') ?? {};

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeWhole, wholeStatus } from '../../../../src/cli/read/status-all.ts';
+import { describeWhole, statusAll, wholeStatus } from '../../../../src/cli/read/status-all.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
@@ -219,14 +219,15 @@ describe('instances that share a directory', () => {
 
   it('report the whole, which is not better than its worst share', async () => {
     const instances = await Instances.start(THREE, 12);
+    const settings = instances.all[0]?.diskSettings;
+    if (settings === undefined) throw new Error('no instance');
     const whole = async (aheadMs = 0): Promise<string> => {
-      const settings = instances.all[0]?.diskSettings;
-      if (settings === undefined) throw new Error('no instance');
       const nowMs = Date.now() + aheadMs;
       const status = await wholeStatus(settings, nowMs);
       return `${status.isWell ? 'well' : 'not well'}\n${String(describeWhole(status, nowMs))}`;
     };
     expect(await whole()).toMatch(/^not well\n0 shares/);
+    expect(await statusAll(settings, [], {})).toBeNull();
     const [first, second, third] = instances.all;
     for (const mirror of [first, second]) {
       await mirror?.pass();
@@ -237,11 +238,14 @@ describe('instances that share a directory', () => {
     await third?.pass();
     await third?.reportShare();
     expect(await whole()).toMatch(/^well\n3 shares, all well\n\nSHARE/);
+    const paths = instances.service.repositories.map(({ fullName }) => `${fullName}/main`).sort();
+    const targets = paths.map((target) => ({ target }));
+    expect(await statusAll(settings, [], {})).toMatchObject({ data: { isWell: true, targets } });
     expect(await whole(3_600_000)).toMatch(
       /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: its \d+ targets? may be late/,
     );
-    const unattended = instances.service.repositories.map(({ fullName }) => `  ${fullName}/main`).sort();
-    expect(await whole(3_600_000)).toContain(`\nNo instance verifies:\n${unattended.join('\n')}\n`);
+    const unattended = paths.map((path) => `  ${path}`).join('\n');
+    expect(await whole(3_600_000)).toContain(`\nNo instance verifies:\n${unattended}\n`);
   });
 
   it('do not report an empty share as a filter without a match', async () => {

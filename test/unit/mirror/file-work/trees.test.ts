@@ -1,10 +1,10 @@
 import type * as FileSystem from 'node:fs';
-import { mkdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, vi } from 'vitest';
 
-import { identify, linkAll } from '../../../../src/mirror/file-work/trees.ts';
+import { type FileFacts, identify, linkAll } from '../../../../src/mirror/file-work/trees.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const fault = vi.hoisted(() => ({ code: 'EPERM' }));
@@ -48,6 +48,23 @@ describe('linking the files of a tree', () => {
     fault.code = 'EPERM';
     await expect(linked((path) => symlink('elsewhere', path))).rejects.toThrow('EPERM');
   });
+});
+
+it('linking names the first file whose size, permissions or time is another than it should be', async () => {
+  fault.code = 'EPERM';
+  const from = await temporaryFolder();
+  const paths = ['a.xlsx', 'b.xlsx'];
+  for (const path of paths) {
+    await makeFile(join(from, path));
+    await chmod(join(from, path), 0o640);
+  }
+  const right = { sizesBytes: [4, 4], modes: [0o640, 0o640], mtimesMs: [1_000_000, 1_000_000] };
+  const link = async (facts: FileFacts): Promise<string | null> =>
+    linkAll({ from, to: await temporaryFolder(), paths, facts });
+  expect(await link(right)).toBeNull();
+  expect(await link({ ...right, sizesBytes: [4, 5] })).toBe('b.xlsx');
+  expect(await link({ ...right, modes: [0o640, 0o600] })).toBe('b.xlsx');
+  expect(await link({ ...right, mtimesMs: [1_000_000, 1_000_001] })).toBe('b.xlsx');
 });
 
 it('the digest of a tree is the same for an unchanged tree, and differs after a change at any depth', async () => {

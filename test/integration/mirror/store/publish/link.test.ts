@@ -116,6 +116,15 @@ describe('publish: link', () => {
     expect(await readdir(store.layout.history)).toEqual([]);
   });
 
+  it('takes over every unchanged file of a tree with more files than are linked together', async () => {
+    const many = Object.fromEntries(Array.from({ length: 1100 }, (_, at) => [`${at}.txt`, `text ${at}`]));
+    const mirror = await opened(await temporaryFolder());
+    await publish(mirror, many);
+    const next = { ...many, '700.txt': 'changed' };
+    expect(await publish(mirror, next)).toBe('link');
+    expect(await textsIn(await realpath(placeIn(mirror.directory)))).toEqual(next);
+  });
+
   it.each<[string, Files]>([
     ['several changes', NEXT],
     ['a file that becomes a folder', { 'a.txt/x': 'one' }],
