@@ -256,12 +256,17 @@ async function placeAll(
 async function leadingFolder(reception: Reception, archive: UnpackedArchive): Promise<string> {
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
   const found = findLeadingFolder(paths, new Set(reception.rows?.map((row) => row.path)));
-  const [sample] = archive.entries;
-  if (found.kind === 'none' || sample === undefined) return '';
+  if (found.kind === 'none') return '';
   const prefix = `${found.folder}/`;
-  if (await isThere(reception, sample.path.slice(prefix.length))) return prefix;
-  if (await isThere(reception, sample.path)) return '';
-  return found.kind === 'wrapped' ? prefix : '';
+  const names = new Set(paths);
+  // Without the folder, no other file may have the path of the sample, and answer for it: `a/a/x` would become `a/x`.
+  const sample = archive.entries.find(({ path }) => !names.has(prefix + path));
+  if (sample === undefined) return '';
+  const isWithFolder = await isThere(reception, sample.path);
+  const isWithoutFolder = await isThere(reception, sample.path.slice(prefix.length));
+  // Both are there if a file has each path, or if the service has an answer for every path.
+  const isAround = isWithFolder === isWithoutFolder ? found.kind === 'wrapped' : isWithoutFolder;
+  return isAround ? prefix : '';
 }
 
 /** Whether the service has a path on the branch of a target. */

@@ -54,6 +54,11 @@ describe('the one leading folder', () => {
     const { service, mirror } = await startPair({ v1: '404' });
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
     service.addRepository('Twice', { 'Reports/Reports/a.xlsx': 'a' });
+    service.addRepository('Nested', {
+      'src/src/index.ts': 'inner',
+      'src/index.ts': 'outer',
+      'src/main.ts': 'm',
+    });
     service.addRepository('Texts', { 'docs/readme.md': 'r' });
     await mirror.exactPass();
   });
