@@ -115,7 +115,7 @@ async function retire(pass: RunningPass, action: RetireAction): Promise<EndedRes
 
 /**
  * Whether the service has contents of a branch again, which a list may not show: this is the last of the answers that must lack it.
- * @throws MirrorError `contents.not_found` if nothing of its repository is found
+ * @throws MirrorError `contents.not_found` if nothing of its repository is found, or the answer proves nothing
  */
 async function isBack(pass: RunningPass, action: RetireAction): Promise<boolean> {
   const { signal } = pass;
@@ -123,7 +123,9 @@ async function isBack(pass: RunningPass, action: RetireAction): Promise<boolean>
   const { repository, target } = action;
   const { branches } = repositoryFacts(pass)(action);
   if (!(await isReachable(service, action, branches, signal))) throw notFoundError(action);
-  return service.exists({ repository, branch: target.branch, path: '', signal });
+  const found = await service.exists({ repository, branch: target.branch, path: '', signal });
+  if (found === null) throw notFoundError(action);
+  return found;
 }
 
 /**

@@ -270,9 +270,9 @@ async function leadingFolder(reception: Reception, archive: UnpackedArchive): Pr
 }
 
 /** Whether the service has a path on the branch of a target. */
-export function isThere({ context, action, signal }: Reception, path: string): Promise<boolean> {
+export async function isThere({ context, action, signal }: Reception, path: string): Promise<boolean> {
   const { repository, target } = action;
-  return context.service.exists({ repository, branch: target.branch, path, signal });
+  return (await context.service.exists({ repository, branch: target.branch, path, signal })) === true;
 }
 
 /** The file in which Git records the paths of submodules (gitmodules(5)), at the top of a repository. */

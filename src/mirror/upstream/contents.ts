@@ -140,11 +140,12 @@ export class Contents {
   /**
    * Whether a path of a branch exists: asks for it without reading the answer. Only tries the form that last gave the
    * repository's contents, because a router may have a page for every other address.
+   * @returns null if it seems to be absent, and that proves nothing: a cache says so, or no plain status (404, 410)
    */
-  async exists(request: PathRequest): Promise<boolean> {
+  async exists(request: PathRequest): Promise<boolean | null> {
     const { path, signal } = request;
     const target = this.#targetOf(request, path);
-    if (target === null) return false;
+    if (target === null) return null;
     const asked = { ...CONTENTS, target, signal };
     return this.transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
   }
@@ -227,8 +228,8 @@ async function readFileAnswer(
 }
 
 /** @throws MirrorError `contents.wrong_kind` for a web page in place of a file: it says nothing about the file */
-function isThere(answer: Answer, path: string): boolean {
-  if (isAbsent(answer.status)) return false;
+function isThere(answer: Answer, path: string): boolean | null {
+  if (isAbsent(answer.status)) return answer.cached === null && answer.status !== 400 ? false : null;
   if (answer.status !== 200) return unexpected(answer);
   const isPage = answer.headers['content-type']?.toLowerCase().includes('text/html') === true;
   if (!isPage || /\.x?html?$/i.test(path)) return true;

@@ -55,6 +55,20 @@ describe('a deleted branch', () => {
     expect(mirror.eventsOf('target.retired')).toMatchObject([{ reason: 'branch-gone' }]);
   });
 
+  it.each([
+    ['of an unclear status', { status: 400 }],
+    ['from a cache', { status: 404, headers: { age: '600' } }],
+  ])('stays after a last answer %s', async (_case, answer) => {
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    await mirror.pass();
+    repository.branches.delete('dev');
+    await mirror.pass();
+    service.fault = (path) => (path.includes('branch=dev') ? { kind: 'status', ...answer } : null);
+    expect(await mirror.results()).toMatchObject({ 'Accounting/dev': { code: 'contents.not_found' } });
+    expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
+  });
+
   it('waits for a lease like a replaced HEAD, even if its repository is renamed then', async () => {
     const { service, mirror, repository } = await startMirrored('Plan', { 'readme.txt': 'r' });
     service.write(repository, 'main', 'a.xlsx', 'a');
