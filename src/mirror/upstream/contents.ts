@@ -214,7 +214,9 @@ async function readFileAnswer(
   if (!download.isAbout(answer.status)) return unexpected(answer);
   // A cache may give the previous version; only a digest shows that.
   if (answer.cached !== null && expected.sha256 === undefined) return { kind: 'different' };
-  const { sizeBytes, isCounted, start } = await download.receive(answer);
+  const { sizeBytes, isCounted, isJoined, start } = await download.receive(answer);
+  // Nothing but a digest shows whether parts of several answers belong together.
+  if (isJoined && expected.sha256 === undefined) return { kind: 'different' };
   const { sha256 } = destination;
   if (!isExpectedFile({ sizeBytes, sha256, start }, expected)) return { kind: 'different' };
   const isWhole =

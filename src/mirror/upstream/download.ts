@@ -105,6 +105,8 @@ export interface Downloaded {
   readonly sizeBytes: number;
   /** Whether the service announced the length: otherwise the answer may have ended early. */
   readonly isCounted: boolean;
+  /** Whether it is made of the parts of several answers. */
+  readonly isJoined: boolean;
   /** The headers of the first answer. */
   readonly headers: AnswerHeaders;
   /** Null if no cache gave that answer. */
@@ -182,7 +184,8 @@ export class Download implements Continuation {
     if (totalBytes !== null && sizeBytes > totalBytes) this.#part = null;
     if (totalBytes !== null && sizeBytes !== totalBytes)
       throw interrupted(answer, `${sizeBytes} of ${totalBytes} bytes came`);
-    return { sizeBytes, isCounted: totalBytes !== null, start: this.#start, ...this.#first };
+    const isCounted = totalBytes !== null;
+    return { sizeBytes, isCounted, isJoined: part !== null, start: this.#start, ...this.#first };
   }
 
   async #begin(answer: Answer): Promise<void> {

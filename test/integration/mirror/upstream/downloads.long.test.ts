@@ -18,6 +18,7 @@ import { type Destination, FileDestination } from '../../../../src/mirror/upstre
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { listen } from '../../../support/listen.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 
 /** The difference of one answer from a whole and honest one. */
 interface Mood {
@@ -330,6 +331,17 @@ describe('a single file', () => {
     expect(into).toMatchObject({ sizeBytes: 100_000, sha256: sha256(state), crc32: crc32(state) });
     expect(state.equals(await kept())).toBe(true);
     expect(asked.map(({ path }) => path)).toEqual(['/api/repos/r/contents/a b/ü.bin?branch=main']);
+  });
+
+  it('of several answers is taken only with a digest', async () => {
+    state = buildZip([{ name: '[Content_Types].xml', data: randomBytes(200_000) }]);
+    for (const [expected, kind] of [
+      [{ sha256: sha256(state) }, 'file'] as const,
+      [{}, 'different'] as const,
+    ]) {
+      moods = [{ cutAfter: 100_000 }];
+      expect(await downloadPath(open(), 'a.xlsx', expected)).toEqual({ kind });
+    }
   });
 
   it.each([404, 410, 400])('is not found with status %i', async (status) => {
