@@ -87,7 +87,7 @@ async function compare(
     return reportOn(target.path, target.published, target.published, 'lists');
   const context = { service: client, archiveLimits: archiveLimitsOf(settings) };
   const about = repositoryFacts({ listing, plan })(action);
-  const reception = { ...about, context, policy, action, meter, onProgress: () => {}, signal };
+  const reception = { ...about, context, action, meter, isInDoubt: false, onProgress: () => {}, signal };
   const present = await receivePresentState(reception, manifest, nowMs);
   if (present === null) await refuseUnknown(layout, path, target);
   return reportOn(target.path, target.published, present && { manifest: present, left: null }, 'contents');

@@ -118,6 +118,8 @@ export interface PublishedState {
 export interface Reception extends RepositoryFacts {
   readonly context: Pick<PassContext, 'service' | 'archiveLimits'>;
   readonly action: PullAction;
+  /** Whether the last contents contradicted the list: then "not modified" is not believed. */
+  readonly isInDoubt: boolean;
   /** Receives the progress. */
   readonly meter: PullMeter;
   /** Called while it makes progress without bytes from the service. */

@@ -152,7 +152,7 @@ async function pullAll(pass: RunningPass, actions: readonly PullAction[]): Promi
 }
 
 /** A pull that has not begun, and the signal of its pass. */
-type PlannedPull = Omit<Pull, 'meter' | 'onProgress' | 'toPublish'>;
+type PlannedPull = Omit<Pull, 'meter' | 'onProgress' | 'toPublish' | 'isInDoubt'>;
 
 function queuedPull(planned: PlannedPull): QueuedPull {
   const { context, action, record } = planned;
@@ -183,7 +183,8 @@ async function pullAndRecord(
   const meter = context.monitor.begin(action.path, action.published?.archiveBytes ?? null);
   const either = joinSignals(planned.signal, signal);
   try {
-    const pull = { ...planned, signal: either.signal, toPublish, meter, onProgress };
+    const isInDoubt = record.doubt !== null;
+    const pull = { ...planned, signal: either.signal, isInDoubt, toPublish, meter, onProgress };
     const { news = [], ...result } = await pullTarget(pull);
     await recordEnds(context, listedAtMs, [{ ...result, news, record, tree }]);
     return result;

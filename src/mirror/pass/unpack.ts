@@ -101,10 +101,10 @@ async function receiveContents(
 
 /** The entity tag under which the service may say that nothing changed; none if the pull must find out more than that. */
 function knownTag(
-  { action: { published, depth } }: Reception,
+  { action: { published, depth }, isInDoubt }: Reception,
   { manifest, isDamaged }: PublishedState,
 ): string | null {
-  if (published?.treePresent !== true || isDamaged || manifest === null) return null;
+  if (published?.treePresent !== true || isDamaged || isInDoubt || manifest === null) return null;
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 

@@ -131,6 +131,18 @@ it.each([
   },
 );
 
+it('"not modified" is not asked for again once it contradicts the list', async () => {
+  const mirror = await user(TAGGED);
+  await mirror.syncUntilFresh();
+  mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+  mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'a.xlsx': 'a1' });
+  await expectDoubt(mirror, 'a.xlsx');
+  const { length } = mirror.service.requests;
+  await mirror.run('poll');
+  const asked = mirror.service.requests.slice(length).filter(({ path }) => path.includes('/contents'));
+  expect(asked.map(({ headers }) => headers['if-none-match'])).toEqual([undefined]);
+});
+
 describe('a commit between the list and the contents', () => {
   it.each([
     ['changes a workbook', {}, 'b2'],
