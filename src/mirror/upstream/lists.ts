@@ -55,7 +55,9 @@ export async function readPage<Contents>(
     // A redirect may lead to another place than last time, about which `known` says nothing.
     const isKnownPlace = url.href === known?.url.href;
     if (status === 404) return null;
-    if (status === 304 && known !== undefined) return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
+    // Without a condition, "not modified" says nothing about the list.
+    if (status === 304 && typeof known?.etag === 'string')
+      return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
     if (status === 403) throw credentialRefused(request.generation, 403, url);
     if (status !== 200) throw statusError(status, url, undefined);
     const read = await withBytes(answer, (bytes) => {

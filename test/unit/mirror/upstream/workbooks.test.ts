@@ -40,7 +40,7 @@ function transportTo(placesNow: () => Places): {
     const { body = 'nothing', etag } = placesNow().get(href) ?? {};
     const common = { url: new URL(href), cached: null, patience: { timeoutMs: 10_000 }, body } as const;
     if (body === 'nothing') return { ...common, status: 404, headers: {} };
-    const isSame = etag !== undefined && headers?.['if-none-match'] === etag;
+    const isSame = body === 'unasked 304' || (etag !== undefined && headers?.['if-none-match'] === etag);
     return { ...common, status: isSame ? 304 : 200, headers: etag === undefined ? {} : { etag } };
   };
   const transport: ListTransport = {
@@ -126,6 +126,15 @@ describe('a list of workbooks that is read again', () => {
     expect(versions?.join(' ')).toBe('v1 v1 v1 v1 v2 v2 v1 v1 v1');
     const kept = other?.rows.flatMap((row, index) => (row === one?.rows[index] ? [index] : []));
     expect(kept).toEqual([0, 1, 2, 3, 6, 7, 8]);
+  });
+
+  it('is not taken for unchanged by an unasked "not modified"', async () => {
+    let places = wholeList(1, 1);
+    const { transport } = transportTo(() => places);
+    const memory: WorkbookMemory = {};
+    await read(transport, memory);
+    places = new Map([...places.keys()].map((href) => [href, { body: 'unasked 304' }]));
+    await expect(read(transport, memory)).rejects.toMatchObject({ code: 'service.wrong_kind' });
   });
 
   it('is not sent again if the service has strong entity tags', async () => {
