@@ -143,7 +143,8 @@ export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
       malformed.push(malformedRow(row, parsed.error, at));
       continue;
     }
-    const { id, name, full_name: fullName, url = null, created_at: createdAt = null } = parsed.data;
+    const { id, name, full_name: fullName, url: address = null, created_at: createdAt = null } = parsed.data;
+    const url = address && withoutUserInfo(address);
     const before = byId.get(id);
     if (before === undefined) byId.set(id, { id, name, fullName, url, createdAt });
     else if (before.name !== name || before.fullName !== fullName) contradicted.add(id);
@@ -162,6 +163,16 @@ export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
       ),
     ],
   };
+}
+
+/** An address without credentials that a service may have left in it: every user can read manifests. */
+function withoutUserInfo(address: string): string {
+  const url = URL.parse(address);
+  const hasAny = url !== null && `${url.username}${url.password}` !== '';
+  if (!hasAny || !url.protocol.startsWith('http')) return address;
+  url.username = '';
+  url.password = '';
+  return url.href;
 }
 
 /** The time in a Date header (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is malformed. */

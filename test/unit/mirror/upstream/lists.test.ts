@@ -63,6 +63,19 @@ describe('rows of the list of repositories', () => {
     expect(read.repositories).toHaveLength(2);
   });
 
+  it('have no credentials in their addresses', () => {
+    const urls = [
+      'https://user:secret@host.example/plan.git',
+      'ssh://git@host.example/plan.git',
+      'git@host:plan',
+    ];
+    const rows = urls.map((url, at) => ({ id: `${at}`, name: `${at}`, full_name: `${at}`, url }));
+    expect(readRepositoryRows(rows).repositories.map(({ url }) => url)).toEqual([
+      'https://host.example/plan.git',
+      ...urls.slice(1),
+    ]);
+  });
+
   it('that occur twice count once', () => {
     expect(readRepositoryRows([good, other, { ...good }])).toMatchObject({
       repositories: [{ id: '1' }, { id: '2' }],
