@@ -2,6 +2,7 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
 import { olderOf } from './answers.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
@@ -68,7 +69,10 @@ export class ServiceClient extends Contents {
       workbooks: this.#joined?.rows ?? null,
       unread: unreadRows(repositories, workbooks),
       workbooksComplete: workbooks?.isComplete ?? false,
-      problems: [...list.problems, ...(workbooks?.problems ?? []), ...(this.#joined?.problems ?? [])],
+      // They are stored and shown, and a row may repeat a key that it was sent.
+      problems: [...list.problems, ...(workbooks?.problems ?? []), ...(this.#joined?.problems ?? [])].map(
+        (problem) => scrub(problem, this.transport.keyring.values()),
+      ),
     };
   }
 

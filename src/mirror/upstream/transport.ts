@@ -4,6 +4,7 @@ import { type Generation, requestHeaders, underOtherName } from '../../lib/api/r
 import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time/back-off.ts';
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { type Answer, cachedAnswer, type Patience } from './answers.ts';
 import { type Connections, createConnections } from './connections.ts';
 import {
@@ -187,7 +188,9 @@ export class Transport {
       this.#hasAnswered = true;
       const { status } = answer;
       if (status < 300 || status >= 400 || status === 304) {
-        const cached = cachedAnswer(answer.headers, Date.now());
+        const { age, via } = answer.headers;
+        const name = via === undefined ? via : scrub(via, this.keyring.values());
+        const cached = cachedAnswer({ age, via: name }, Date.now());
         return { ...answer, cached, patience: this.#options };
       }
       answer.body.destroy();

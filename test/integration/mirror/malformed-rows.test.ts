@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { API_TOKEN } from '../../support/fake-service.ts';
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
 
 interface Situation extends MirrorCommands {
@@ -43,6 +44,15 @@ const ofAccounting: readonly [string, unknown, string][] = [
 ];
 
 describe('a row of the list of workbooks that cannot be read', () => {
+  it('never brings a key that it repeats into what is stored or shown', async () => {
+    const { command, hideBehind } = await mirrored();
+    hideBehind({ ...ROW, id: `of ${API_TOKEN}`, name: 7 });
+    await command(['sync']);
+    const { stdout } = await command(['status']);
+    expect(stdout).toContain('of [secret]');
+    expect(stdout).not.toContain(API_TOKEN);
+  });
+
   it.each(ofAccounting)('and %s causes a full comparison of its repository', async (_name, row, field) => {
     const { command, service, text, hideBehind } = await mirrored();
     hideBehind(row);
