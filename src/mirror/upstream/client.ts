@@ -123,11 +123,11 @@ interface JoinedRows {
 }
 
 /**
- * Joins rows to repositories by full name or, if an installation sends that instead, by id. Rows that name no listed repository
- * stay: they are reported.
+ * Joins rows to repositories by full name, in whichever case if only one can be meant, or, if an installation sends that instead, by id.
+ * Rows that name no listed repository stay: they are reported.
  * @param last the result of the last call: the same lists return the same value
  */
-function joinRows(
+export function joinRows(
   shard: Shard | null,
   repositories: readonly Repository[],
   rows: readonly WorkbookRow[],
@@ -138,12 +138,18 @@ function joinRows(
     ...repositories.map((repository) => [repository.id, repository] as const),
     ...repositories.map((repository) => [repository.fullName, repository] as const),
   ]);
-  const own = new Set(repositories.map(({ id }) => id).filter((id) => owns(shard, id)));
+  const folded = Map.groupBy(repositories, ({ fullName }) => fullName.toLowerCase());
+  const likelyNamed = (name: string): Repository | undefined => {
+    const [repository, ...others] = folded.get(name.toLowerCase()) ?? [];
+    return others.length === 0 ? repository : undefined;
+  };
+  // Several repositories may have one name: rows of that name are about each of them.
+  const own = new Set(repositories.filter(({ id }) => owns(shard, id)).map(({ fullName }) => fullName));
   const unlisted = new Set<string>();
   const joined = rows.flatMap((row) => {
-    const repository = named.get(row.repository);
+    const repository = named.get(row.repository) ?? likelyNamed(row.repository);
     if (repository === undefined) unlisted.add(row.repository);
-    else if (!own.has(repository.id)) return [];
+    else if (!own.has(repository.fullName)) return [];
     const branch = knownBranch(row.branch);
     const fullName = repository?.fullName ?? row.repository;
     return row.repository === fullName && row.branch === branch
