@@ -156,6 +156,8 @@ function putForPeople(tree: string): void {
   );
   for (const name of ['alerts.yaml', 'grafana-dashboard.json'])
     put(tree, `${documents}/examples/${name}`, readFileSync(join(ROOT, 'config', name)));
+  const dynamic = 'workbook-mirror-dynamic-user.conf';
+  put(tree, `${documents}/examples/${dynamic}`, readFileSync(join(ROOT, 'systemd', dynamic)));
   const home = join(tree, HOME);
   const terms = { 'node.txt': 'LICENSE', 'third-party.txt': 'dist/third-party.txt' };
   for (const [name, path] of Object.entries(terms)) {

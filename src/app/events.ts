@@ -136,10 +136,10 @@ export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, mea
   'service.retry': ['warn', 'A request is repeated.'],
   'credentials.refused': ['error', 'The service refuses all keys of a setting.'],
   'credentials.accepted': ['info', 'The service accepts a key, with its position in the file.'],
-  'settings.reloaded': ['info', 'SIGHUP: the changed settings are in force.'],
+  'settings.reloaded': ['info', 'Changed settings are in force.'],
   'settings.refused': [
     'error',
-    'SIGHUP: the new settings are wrong, and the old ones stay. `config check` says why.',
+    'Changed settings are wrong, and the old ones stay. `config check` says why.',
   ],
   'settings.restart_needed': ['warn', 'These settings apply after a restart.'],
   'settings.restart_unneeded': ['info', 'No changed setting needs a restart any more.'],

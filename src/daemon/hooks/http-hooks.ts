@@ -23,7 +23,7 @@ export type HttpHooks = Pick<
 /** Most notifications that wait. */
 const MOST_WAITING = 1000;
 
-/** Attempts at one notification: about an hour in total, with these waits in milliseconds. */
+/** Attempts at one notification: 25 to 50 minutes in total, with these waits in milliseconds. */
 const NOTIFICATION: DeliveryPolicy = { mostAttempts: 12, firstDelayMs: 5000, maxDelayMs: 600_000 };
 
 /** Attempts at one heartbeat: few, so that it ends before the next pass sends its own, or the receiver would raise a false alarm. */

@@ -37,7 +37,10 @@ type Gauges<Subject, Result> = Readonly<
 const GAUGES: Gauges<DaemonReport, Value | readonly Sample[]> = {
   standby: ['1 while this instance waits for another one to end, else 0.', () => 0],
   ready: ['1 if the mirror is up to date with the service, else 0.', ({ readiness }) => readiness.isReady],
-  listed: ['1 once a pass of this process has completed, else 0.', ({ readiness }) => readiness.isListed],
+  listed: [
+    '1 if the last pass under the present settings read a complete list, else 0.',
+    ({ readiness }) => readiness.isListed,
+  ],
   alive: [
     '1 if the daemon makes progress, 0 if the current pass is stuck.',
     ({ liveness }) => liveness.isAlive,

@@ -122,7 +122,7 @@ function otherMetrics(registry: Registry): Listeners {
   const hookResults = [{ result: 'finished' }, { result: 'failed' }];
   const hooks = count('hook_runs_total', 'Completed hook runs, by result.', hookResults);
   const receivers = [{ to: 'webhook' }, { to: 'heartbeat' }];
-  const undeliveredHelp = 'Notifications that were not delivered, by receiver.';
+  const undeliveredHelp = 'Failed attempts to deliver a notification or heartbeat, by receiver.';
   const undelivered = count('notification_failures_total', undeliveredHelp, receivers);
   const stateFailures = count('state_failures_total', 'Times that the state cache began to fail.');
   const stateFailing = gauge('state_failing', 'Whether the state cache failed at the last try.');

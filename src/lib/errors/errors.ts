@@ -3,7 +3,7 @@
  *
  * - `retry`: tried again automatically, later each time (back off).
  * - `hold`: nothing is wrong, it is deliberately not done yet.
- * - `quarantine`: this version of this target is bad; not tried again until it changes.
+ * - `quarantine`: this version of this target is bad; tried again when it changes, or after an hour.
  * - `stall`: waits for an operator; tried again at a slow, steady pace.
  * - `exit`: the program cannot work at all and ends.
  */

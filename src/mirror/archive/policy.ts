@@ -47,7 +47,8 @@ export class Refusals {
     if (this.count === 0) return;
     const others = this.count - this.named.length;
     const messages = this.named.map(({ message }) => message);
-    if (others > 0) messages.push(others === 1 ? 'So is 1 other.' : `So are ${others} others.`);
+    if (others > 0)
+      messages.push(others === 1 ? 'Another entry is refused, too.' : `${others} others are refused, too.`);
     const advice =
       this.named.find((refusal) => refusal.advice !== undefined)?.advice ?? 'Correct it in the service';
     throw new MirrorError('archive.refused', messages.join(' '), {

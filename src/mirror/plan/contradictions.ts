@@ -175,7 +175,8 @@ export class ContradictedError extends MirrorError {
     // Enough digits of a commit's identifier to recognise it.
     const version = /^[0-9a-f]{40}$/.test(versionId) ? versionId.slice(0, 8) : versionId;
     const others = contradictions.length - 1;
-    const more = others === 0 ? '' : ` So do ${counted(others, 'other workbook')}.`;
+    const more =
+      others === 0 ? '' : ` They also contradict each other about ${counted(others, 'other workbook')}.`;
     const end =
       kind === 'other-bytes'
         ? 'if it stays, ask the operator of the service which of the two is right'

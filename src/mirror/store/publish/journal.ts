@@ -233,7 +233,7 @@ function refuseIntent(stage: string): void {
   throw new MirrorError(
     'directory.unusable',
     `The stage ${basename(stage)} holds a change that an earlier version of this program began and did not end.`,
-    { hint: 'Run `sync` once with the version of commit 94fbe25, which ends it; then start this version.' },
+    { hint: 'Run `sync` once with version 0.1.0, which ends it; then start this version.' },
   );
 }
 

@@ -194,8 +194,8 @@ describe('refusals', () => {
 
   it('are counted, and the first five are named', () => {
     expect(thrown(1)).toMatchObject({ code: 'archive.refused', action: 'quarantine', message: 'Bad 0.' });
-    expect(thrown(6).message).toBe('Bad 0. Bad 1. Bad 2. Bad 3. Bad 4. So is 1 other.');
-    expect(thrown(1000).message).toContain('So are 995 others.');
+    expect(thrown(6).message).toBe('Bad 0. Bad 1. Bad 2. Bad 3. Bad 4. Another entry is refused, too.');
+    expect(thrown(1000).message).toContain('995 others are refused, too.');
     expect(() => new Refusals().throwIfAny()).not.toThrow();
   });
 
