@@ -166,7 +166,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'state.failed': withHint,
   'log.failed': withHint,
   'log.resumed': (event) => `the log is written again; ${counted(event.droppedLines, 'line')} were dropped`,
-  'state.recovered': () => 'the state store answers again',
+  'state.recovered': () => 'the state cache answers again',
 };
 
 /** One readable sentence for an event. */

@@ -38,6 +38,8 @@ const LISTENERS = [
   'supervision',
   // Notes that a pass met a lease.
   'leases',
+  // Asks for a pass once the state cache works again.
+  'recovery',
   // Makes browsers read the status, which includes the event by now.
   'http',
   // Sends it to the commands that wait for a pass.
@@ -198,6 +200,9 @@ async function passUntilStopped(
   );
   part({ close: ticker.stop });
   listeners.leases = part(watchLeases(mirror.store.layout, () => loop.trigger('lease'))).sink;
+  listeners.recovery = ({ name }) => {
+    if (name === 'state.recovered') loop.ask();
+  };
   const parts = { current: settings.current, secrets, mirror, status, drift, requests, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin(async (next) => {

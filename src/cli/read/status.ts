@@ -32,11 +32,18 @@ export async function runStatus(command: Command): Promise<Outcome> {
   const own = daemons.find(({ shardIndex }) => shardIndex === (settings.shard?.index ?? null));
   // Without an answer, the report rests on the disk alone.
   const live = (await own?.run('status', {}).catch(() => null)) ?? null;
-  const report = { ...read, live };
-  const listed = listedOf(read.targets, flags, names.length > 0);
-  const areWell = names.length === 0 ? isAllWell(report) : read.targets.every(isWell);
+  const stateProblem = live?.stateProblem ?? null;
+  const targets = stateProblem !== null ? read.targets.map(unverified) : read.targets;
+  const report = { ...read, targets, live };
+  const listed = listedOf(targets, flags, names.length > 0);
+  const areWell = names.length === 0 ? isAllWell(report) : targets.every(isWell);
   const data = flags.problems === true ? { ...report, targets: listed } : report;
   return judged(areWell, data, () => describeStatus(report, listed));
+}
+
+/** A target whose last record may be missing: the daemon cannot use the state cache. */
+function unverified(target: TargetStatus): TargetStatus {
+  return target.state === 'fresh' ? { ...target, state: 'stale', isStale: true } : target;
 }
 
 /** The state of everything, from the disk and the daemon; `live` is null without one. */
@@ -141,7 +148,7 @@ function describeWork({ live, nowMs }: StatusReport): Lines {
     scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
     stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
-    !isListed && '! No pass of the running daemon has finished yet, under its present settings.',
+    !isListed && '! No pass of the running daemon is on record yet, under its present settings.',
   ];
 }
 

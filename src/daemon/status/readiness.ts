@@ -33,7 +33,7 @@ export const NOT_LISTED = {
   isListed: false,
   /** Whether the list of the running pass is complete. */
   isWhole: false,
-  /** Whether the selection in the settings has changed since the running pass began. */
+  /** Whether the running pass cannot show that: since it began, the settings select otherwise, or the state cache failed or recovered. */
   isOutdated: false,
   /** Whether the settings select nothing that the service lists. */
   selectsNothing: false,
@@ -49,6 +49,10 @@ export function nextListed(listed: Listed, event: MirrorEvent): Listed {
       return event.changed.some((name) => SELECTING.test(name))
         ? { ...listed, isListed: false, isOutdated: true }
         : listed;
+    case 'state.failed':
+    case 'state.recovered':
+      // The records of passes in between are missing: a target that failed there would look fresh.
+      return { ...listed, isListed: false, isOutdated: true };
     case 'pass.started':
       return { ...listed, isWhole: false, isOutdated: false };
     case 'listing.read':

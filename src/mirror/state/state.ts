@@ -58,7 +58,7 @@ export interface StoreListener {
 /** After a failure the store is not used for this long, in milliseconds, so that a pass does not wait for it again and again. */
 const PAUSE_MS = 60_000;
 
-/** How a state store is opened. */
+/** How a state cache is opened. */
 export interface StateOptions {
   /** The setting `state`: `sqlite`, or an address. */
   readonly address: string;
@@ -74,7 +74,7 @@ export interface StateOptions {
   readonly listener: StoreListener;
 }
 
-/** Opens the state store. @throws MirrorError `state.unavailable`, `settings.invalid` */
+/** Opens the state cache. @throws MirrorError `state.unavailable`, `settings.invalid` */
 export async function openState(options: StateOptions): Promise<State> {
   const { address, sharedService, directoryId, listener } = options;
   // Instances exchange reports only in a remote store: no other process reads an embedded one.
@@ -309,9 +309,9 @@ function unavailable(cause: unknown): MirrorError {
   // If a name has several addresses and none is reached, only the separate errors say why.
   const error: unknown = cause instanceof AggregateError ? cause.errors[0] : cause;
   const message = error instanceof Error ? error.message : String(error);
-  return new MirrorError('state.unavailable', `The state store fails: ${message.replace(/\.$/, '')}.`, {
+  return new MirrorError('state.unavailable', `The state cache fails: ${message.replace(/\.$/, '')}.`, {
     cause,
-    hint: 'Check the setting state. Nothing is lost: what it would remember is found out again.',
+    hint: 'Make room, or check the setting state. Nothing is lost: what it would remember is found out again.',
   });
 }
 

@@ -101,6 +101,12 @@ function after(...events: readonly MirrorEvent[]): boolean {
   return events.reduce<Listed>(nextListed, NOT_LISTED).isListed;
 }
 
+const STATE_FAILED: MirrorEvent = {
+  name: 'state.failed',
+  code: 'state.unavailable',
+  message: '',
+  hint: null,
+};
 const PASS = [STARTED, listing(true), FINISHED];
 
 it.each<[string, boolean, readonly MirrorEvent[]]>([
@@ -118,6 +124,12 @@ it.each<[string, boolean, readonly MirrorEvent[]]>([
     false,
     [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
   ],
+  [
+    'is not known after a pass that could not be recorded',
+    false,
+    [STARTED, listing(true), STATE_FAILED, FINISHED],
+  ],
+  ['is not known while that is not made up for', false, [STATE_FAILED, ...PASS, { name: 'state.recovered' }]],
   ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
 ])('the set of targets %s', (_what, isListed, events) => {
   expect(after(...events)).toBe(isListed);
