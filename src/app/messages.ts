@@ -47,12 +47,12 @@ export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPatter
   return `${setting}: ${JSON.stringify(pattern)} matches nothing that the service lists${meant}`;
 }
 
-/** The clause about a tree that is gone. */
-export const TREE_GONE = 'the tree is gone from the disk';
+/** The clause about a target without a tree, or without a manifest that can be used. */
+export const TREE_GONE = 'its tree or its manifest is gone, or cannot be read';
 
 /** How a tree differs from its manifest, as a clause. */
 export function driftSentence({ added, missing, modified, first }: DriftSummary): string {
-  if (first === '.' && missing > 0) return TREE_GONE;
+  if (first === '.' && missing > 0) return 'the tree is gone from the disk';
   return `${countedChanges({ modified, missing, added })}, the first is ${JSON.stringify(first)}`;
 }
 

@@ -92,6 +92,6 @@ export async function refuseUnknown(
     `No target is named ${JSON.stringify(asked)}, and none of that name left the mirror.`,
     path,
     await manifestPaths(layout),
-    `\`${ownCommand('status')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
+    `\`${ownCommand('status --all')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`,
   );
 }

@@ -50,12 +50,12 @@ export async function runLeaseAcquire(command: Command): Promise<Outcome> {
 export async function runLeaseRelease(command: Command): Promise<Outcome> {
   const [id] = command.args;
   const { all }: { all?: true } = command.opts();
+  const { settings } = settingsOf(command, ['directory']);
   if ((id === undefined) !== (all === true)) {
     throw new MirrorError('usage.invalid', 'lease release needs an id, or --all.', {
       hint: `\`${ownCommand('lease list')}\` shows the leases.`,
     });
   }
-  const { settings } = settingsOf(command, ['directory']);
   const inForce = await listLeases(settings);
   const released = inForce.filter((lease) => id === undefined || lease.id === id);
   if (id !== undefined && released.length === 0) {

@@ -9,7 +9,10 @@ import { parseHistoryName } from '../../mirror/store/layout.ts';
  * @throws MirrorError `usage.invalid`, also for a time after it
  */
 export function parseTime(flag: string, text: string, nowMs: number): number {
-  const timeMs = timeOf(text) ?? nowMs - ageOf(flag, text);
+  const givenMs = timeOf(text) ?? nowMs - ageOf(flag, text);
+  // Times are printed without milliseconds: the state at one is that at the end of the second.
+  const isPrinted = flag === '--at' && /:\d\d:\d\d(?!\.)/.test(text) && givenMs <= nowMs;
+  const timeMs = isPrinted ? Math.min(givenMs + 999, nowMs) : givenMs;
   // A clock that was ahead gave trees in the history such names: they can be looked up. A prune up to one would remove all.
   const isName = flag === '--at' && parseHistoryName(text) !== null;
   if (timeMs <= nowMs || isName) return timeMs;

@@ -78,7 +78,7 @@ function describeLog(entries: readonly LogEntry[]): TerminalText {
 function noteOf({ kind, files, held, approval }: LogEntry): string {
   return partsOf(
     held !== null && heldSentence(held),
-    held === null && kind !== 'approved' && `the whole tree, ${counted(files, 'file')}`,
+    held === null && kind !== 'approved' && `${counted(files, 'file')} in all`,
     approval !== null && approvalSentence(approval),
   ).join('; ');
 }

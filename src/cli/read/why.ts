@@ -36,8 +36,8 @@ export function describeExplanation(answer: Answer): TerminalText {
     const { target, leftAtMs } = answer.retired;
     return textOf(
       `${target} is no longer mirrored: it left the mirror at ${utcTime(leftAtMs)}.`,
-      `  what is kept of it: ${ownCommand('history list', target)}`,
-      `  to bring it back:   ${ownCommand('history restore', target)}`,
+      `  what is kept of it:                 ${ownCommand('history list', target)}`,
+      `  to bring it back, without a daemon: ${ownCommand('history restore', target)}`,
     );
   }
   return describeTarget(answer);

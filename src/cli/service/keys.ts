@@ -9,6 +9,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { printSeen } from '../../lib/process/streams.ts';
 import { partsOf, utcTime } from '../../lib/text/humanize.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type Shown } from '../../lib/text/terminal-text.ts';
 import { changeKeys, readKeys } from '../../server/keys/key-file.ts';
 import { digestOfKey, looksLikeKey, makeKey, type StoredKey } from '../../server/keys/keys.ts';
@@ -50,7 +51,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   if (json === true) return;
   if (!isQuiet)
     tell(
-      say`Made a key of ${name}, id ${id} (${USES[kind]}). It is shown only once; the service takes it from now on, and keys that a running \`serve\` made for itself end with it.`,
+      say`Made a key of ${name}, id ${id} (${USES[kind]}). It is shown only once; the service takes it from now on, and keys that a running \`serve\` made for itself hold until that \`serve\` stops.`,
     );
   if (signingSecret !== null) tell(say`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
 }
@@ -127,5 +128,11 @@ function notFound(asked: string, keys: readonly StoredKey[]): MirrorError {
   }
   const ids = keys.map(({ id }) => id);
   const message = `There is no key with the id ${JSON.stringify(asked)}.`;
-  return unknownName('key.not_found', message, asked, ids, '`keys list` shows all of them.');
+  return unknownName(
+    'key.not_found',
+    message,
+    asked,
+    ids,
+    `\`${ownCommand('keys list')}\` shows all of them.`,
+  );
 }

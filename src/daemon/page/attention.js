@@ -66,7 +66,10 @@ function daemonProblems({ liveness, live, readiness }) {
  * @type {Readonly<Record<string, { word: string, text: string, hint?: string }>>}
  */
 const UNEXPLAINED = {
-  damaged: { word: 'damaged', text: 'Its tree is gone from the disk; a later pass pulls it again.' },
+  damaged: {
+    word: 'damaged',
+    text: 'Its tree or its manifest is gone, or cannot be read; a later pass pulls it again.',
+  },
   drifted: {
     word: 'changed by someone',
     text: 'The next full check repairs its tree; `workbook-mirror poll` does so now.',

@@ -60,7 +60,7 @@ export interface HoldRule {
 /** Why a pass deliberately leaves a target alone, although it may differ from the service. */
 export const HOLD_REASONS = {
   'not-selected': {
-    says: 'the settings no longer select it; its tree stays as it is',
+    says: 'is no longer selected by the settings; its tree stays as it is',
     isHarmless: true,
     endsPull: true,
   },

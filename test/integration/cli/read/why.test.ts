@@ -113,7 +113,7 @@ describe('why of an unmirrored target', () => {
     const error = await answered(mirror, 'nowhere-at-all.xlsx').catch((reason: unknown) => reason);
     expect(error).toMatchObject({
       code: 'target.unknown',
-      hint: '`workbook-mirror status` lists all targets, `workbook-mirror history list` what left the mirror.',
+      hint: '`workbook-mirror status --all` lists all targets, `workbook-mirror history list` what left the mirror.',
     });
     const { mirror: empty } = await startPair();
     const none = await answered(empty, 'plan.xlsx').catch((reason: unknown) => reason);
