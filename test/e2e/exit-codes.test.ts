@@ -80,7 +80,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     await daemon.prints(/"target\.drifted"/);
     const { exitCode, stdout } = await command('status');
     expect([exitCode, await daemon.ready()]).toEqual([1, 503]);
-    expect(stdout).toMatch(/^ {2}damaged; its tree or its manifest is gone, or cannot be read$/m);
+    expect(stdout).toMatch(/^ {2}damaged; its tree or manifest is gone or unreadable$/m);
     await expectAgreement(place, daemon, 'fresh', 0);
   });
 

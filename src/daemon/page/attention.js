@@ -66,10 +66,7 @@ function daemonProblems({ liveness, live, readiness }) {
  * @type {Readonly<Record<string, { word: string, text: string, hint?: string }>>}
  */
 const UNEXPLAINED = {
-  damaged: {
-    word: 'damaged',
-    text: 'Its tree or its manifest is gone, or cannot be read; a later pass pulls it again.',
-  },
+  damaged: { word: 'damaged', text: 'Its tree or manifest is gone or unreadable; it is pulled again.' },
   drifted: {
     word: 'changed by someone',
     text: 'The next full check repairs its tree; `workbook-mirror poll` does so now.',

@@ -28,11 +28,7 @@ import { counted, numberText } from './format.js';
 
 /** The states, the worst first. @type {Readonly<Record<TargetState, StateTraits>>} */
 export const STATES = {
-  damaged: {
-    tone: 'bad',
-    rank: 0,
-    meaning: 'Its tree or its manifest is gone, or cannot be read; a later pass pulls it again.',
-  },
+  damaged: { tone: 'bad', rank: 0, meaning: 'Its tree or manifest is gone or unreadable.' },
   stalled: { tone: 'held', rank: 1, meaning: 'It failed and needs manual action.' },
   quarantined: { tone: 'bad', rank: 2, meaning: 'This version is refused; another one is tried.' },
   failing: { tone: 'bad', rank: 3, meaning: 'The last attempt failed; the daemon tries again.' },
@@ -164,7 +160,7 @@ export function troubleOf({ failure, drift, held, restoredAtMs, state, verifiedA
   if (failure !== null) return `${failure.code}: ${failure.message}`;
   if (drift !== null) return `changed on disk: ${driftClause(drift)}`;
   if (held !== null) return `held: ${heldClause(held)}`;
-  if (state === 'damaged') return 'its tree or its manifest is gone, or cannot be read';
+  if (state === 'damaged') return 'its tree or manifest is gone or unreadable';
   if (restoredAtMs !== null) return 'restored from the history';
   if (state === 'missing') return 'missing from the service';
   if (state === 'stale') return verifiedAtMs === null ? 'never verified' : 'not verified in time';

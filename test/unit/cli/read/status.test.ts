@@ -59,7 +59,7 @@ describe('the head of a status', () => {
         /^No pass is on record/,
         /^Current pass: began .*, 1 of 3 targets pulled$/,
         /^Compared with their manifests: 1 of 2 trees$/,
-        /^! No pass of the running daemon has finished yet/,
+        /^! No pass of the running daemon is on record yet/,
       ],
     ],
   ])('%s', (_what, fields, head) => {

@@ -20,9 +20,7 @@ it('a target whose tree is gone from the disk says so', () => {
   const drift = { added: 0, missing: 1, modified: 0, first: '.', sinceMs: 2 };
   const troubles = (status: Parameters<typeof targetStatus>[0]): string | undefined =>
     String(targetTable([targetStatus({ isStale: true, drift, ...status })], 1, 0)).split('\n')[2];
-  expect(troubles({ state: 'damaged' })).toBe(
-    '  damaged; its tree or its manifest is gone, or cannot be read',
-  );
+  expect(troubles({ state: 'damaged' })).toBe('  damaged; its tree or manifest is gone or unreadable');
   expect(troubles({ state: 'held' })).toMatch(/someone changed it: the tree is gone from the disk/);
 });
 

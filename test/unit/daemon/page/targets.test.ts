@@ -107,11 +107,7 @@ describe('the problem of a target', () => {
     ['none', targetStatus(), null],
     ['failure', failingTarget(), 'contents.interrupted: The contents of the branch broke off after 12.3 MB.'],
     ['a held deletion', heldTarget(), 'held: the service’s new state would delete 31 of its 42 files'],
-    [
-      'a tree that is gone',
-      targetStatus({ state: 'damaged' }),
-      'its tree or its manifest is gone, or cannot be read',
-    ],
+    ['a tree that is gone', targetStatus({ state: 'damaged' }), 'its tree or manifest is gone or unreadable'],
     ['staleness', targetStatus({ state: 'stale' }), 'not verified in time'],
     ['a target that is missing', targetStatus({ state: 'missing' }), 'missing from the service'],
     ['a restored tree', targetStatus({ restoredAtMs: NOW_MS }), 'restored from the history'],

@@ -101,12 +101,7 @@ function after(...events: readonly MirrorEvent[]): boolean {
   return events.reduce<Listed>(nextListed, NOT_LISTED).isListed;
 }
 
-const STATE_FAILED: MirrorEvent = {
-  name: 'state.failed',
-  code: 'state.unavailable',
-  message: '',
-  hint: null,
-};
+const LOST: MirrorEvent = { name: 'state.failed', code: 'state.unavailable', message: '', hint: null };
 const PASS = [STARTED, listing(true), FINISHED];
 
 it.each<[string, boolean, readonly MirrorEvent[]]>([
@@ -124,12 +119,8 @@ it.each<[string, boolean, readonly MirrorEvent[]]>([
     false,
     [...PASS, STARTED, listing(true), reloaded('repositories.include'), FINISHED],
   ],
-  [
-    'is not known after a pass that could not be recorded',
-    false,
-    [STARTED, listing(true), STATE_FAILED, FINISHED],
-  ],
-  ['is not known while that is not made up for', false, [STATE_FAILED, ...PASS, { name: 'state.recovered' }]],
+  ['is not known if the pass is not recorded', false, [STARTED, listing(true), LOST, FINISHED]],
+  ['is not known until the next pass after that', false, [LOST, ...PASS, { name: 'state.recovered' }]],
   ['is known after the next pass', true, [STARTED, reloaded('branches.exclude'), FINISHED, ...PASS]],
 ])('the set of targets %s', (_what, isListed, events) => {
   expect(after(...events)).toBe(isListed);

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import * as humanize from '../../../../src/lib/text/humanize.ts';
 
-const { beginningOf, counted, oneLine, roughDuration, roughSize, utcTime } = humanize;
+const { beginningOf, oneLine, roughDuration, roughSize, utcTime } = humanize;
 
 describe('text of several lines in one', () => {
   const text = fc.string({ unit: fc.constantFrom(' ', '\n', '\t', 'a', '\u00a0', '.') });
@@ -53,10 +53,6 @@ describe('words for a person', () => {
     [864_000_000, '10 days'],
   ])('%i ms are %s', (durationMs, text) => {
     expect(roughDuration(durationMs)).toBe(text);
-  });
-
-  it('count things', () => {
-    expect([0, 1, 2].map((count) => counted(count, 'file'))).toEqual(['0 files', '1 file', '2 files']);
   });
 
   it('give times in UTC, to the second', () => {

@@ -70,10 +70,8 @@ describe('rows of the list of repositories', () => {
       'git@host:plan',
     ];
     const rows = urls.map((url, at) => ({ id: `${at}`, name: `${at}`, full_name: `${at}`, url }));
-    expect(readRepositoryRows(rows).repositories.map(({ url }) => url)).toEqual([
-      'https://host.example/plan.git',
-      ...urls.slice(1),
-    ]);
+    const shown = ['https://host.example/plan.git', ...urls.slice(1)];
+    expect(readRepositoryRows(rows).repositories.map(({ url }) => url)).toEqual(shown);
   });
 
   it('that occur twice count once', () => {
