@@ -116,9 +116,11 @@ function candidatesOf(
     ...chosen.keys(),
   ]);
   named.delete(HEAD_BRANCH);
-  const isMirrored = (branch: string): boolean =>
-    chosen.get(branch)?.treePresent === true && selection.selects(fullName, branch);
-  const headIs = named.size === 0 ? 'no' : [...named].some(isMirrored) ? 'published' : 'known';
+  const mirrored = [...named].flatMap((branch) => {
+    const tree = chosen.get(branch);
+    return tree?.treePresent === true && selection.selects(fullName, branch) ? tree : [];
+  });
+  const headIs = supersededBy(mirrored, chosen.get(HEAD_BRANCH), named.size > 0);
   const branches = [...named].sort();
   if (headIs === 'no' || chosen.has(HEAD_BRANCH)) branches.push(HEAD_BRANCH);
   const taken = new Map([...chosen].map(([branch, tree]) => [branch, lastSegment(tree.path)]));
@@ -150,6 +152,18 @@ function candidatesOf(
     ...branches.map(candidateOf),
     ...duplicates.map((tree) => treeCandidate('duplicate', tree, null, selection)),
   ];
+}
+
+/** Whether named branches take the place of `HEAD`: none that has fewer files than its tree, as then that is of another branch. */
+function supersededBy(
+  mirrored: readonly Published[],
+  head: Published | undefined,
+  isAnyNamed: boolean,
+): Candidate['superseded'] {
+  if (!isAnyNamed) return 'no';
+  if (mirrored.length === 0) return 'known';
+  const { fileCount = 0, treePresent = false } = head ?? {};
+  return !treePresent || mirrored.some((tree) => tree.fileCount >= fileCount) ? 'published' : 'no';
 }
 
 /** The tree that counts for each branch: the one in its proper place; if there are several or none, the one verified last. */

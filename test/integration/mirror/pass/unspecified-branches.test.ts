@@ -23,13 +23,16 @@ it('a branch is kept if all its workbooks are now shown on other branches, each 
   });
 });
 
-it('the branches that are mirrored replace HEAD as soon as they are known, and HEAD goes to the history', async () => {
-  const { service, mirror, repository } = await startMirrored('Accounting', { 'readme.md': 'r' });
-  expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD']);
+it('HEAD stays beside a branch with fewer files, and goes to the history once its own branch is known', async () => {
+  const files = { 'readme.md': 'r', 'data.csv': 'd' };
+  const { service, mirror, repository } = await startMirrored('Accounting', files);
+  service.write(repository, 'another', 'b.xlsx', 'b');
+  for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+  expect(await mirror.targets()).toStrictEqual(['Accounting/HEAD', 'Accounting/another']);
   service.write(repository, 'main', 'a.xlsx', 'a');
   for (let pass = 0; pass < 2; pass += 1) {
     await mirror.pass();
-    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ 'readme.md': 'r', 'a.xlsx': 'a' }));
+    expect(await mirror.tree('Accounting/main')).toStrictEqual(treeOf({ ...files, 'a.xlsx': 'a' }));
   }
   await mirror.expectExact();
   const history = [...(await mirror.files('history/Accounting/HEAD')).values()].map(String);

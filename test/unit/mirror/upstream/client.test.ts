@@ -21,9 +21,8 @@ it('a row belongs to the repository of its name in another case, if only one can
 
 it('a row of two repositories of one name is kept by the instance of either', () => {
   const ids = Array.from({ length: 20 }, (_, at) => `${at}`);
-  const twins = [1, 2].map((index) =>
-    repository({ id: ids.find((id) => ownerOf(id, 2) === index) ?? '', fullName: 'Twin' }),
-  );
+  const idOf = (index: number): string => ids.find((id) => ownerOf(id, 2) === index) ?? '';
+  const twins = [1, 2].map((index) => repository({ id: idOf(index), fullName: 'Twin' }));
   for (const index of [1, 2])
     expect(joinRows({ index, count: 2 }, twins, [row({ repository: 'Twin' })], null).rows).toHaveLength(1);
 });
