@@ -48,7 +48,7 @@ export function unmatchedSentence({ setting, pattern, nearest }: UnmatchedPatter
 }
 
 /** The clause about a target without a tree, or without a manifest that can be used. */
-export const TREE_GONE = 'its tree or manifest is gone or unreadable';
+export const DAMAGED = 'its tree or manifest is gone or unreadable';
 
 /** How a tree differs from its manifest, as a clause. */
 export function driftSentence({ added, missing, modified, first }: DriftSummary): string {

@@ -1,4 +1,4 @@
-import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
+import { driftSentence, heldSentence, DAMAGED } from '../../app/messages.ts';
 import { isLeftAlone, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import { agoText, counted, oneLine, partsOf, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -54,7 +54,7 @@ function troubleOf({ target, state, isStale, failure, held, drift, ...status }: 
   const next = status.nextAttemptAtMs;
   return partsOf(
     ![plainState(state), 'stale'].includes(state) && state,
-    state === 'damaged' && TREE_GONE,
+    state === 'damaged' && DAMAGED,
     isStale && state !== 'damaged' && plainState(state) !== 'late' && !isLeftAlone(state) && 'late',
     failure !== null && `${failure.code}: ${oneLine(failure.message).replace(/\.$/, '')}`,
     failure !== null && next !== null && `tried again after ${utcTime(next)}`,

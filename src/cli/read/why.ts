@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
+import { driftSentence, heldSentence, DAMAGED } from '../../app/messages.ts';
 import { firstOf, severalSentence } from '../../app/target-names.ts';
 import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime, withHint } from '../../lib/text/humanize.ts';
@@ -98,7 +98,7 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
 /** How the tree on disk differs from the published one, if that is known. */
 function describeTree({ target: { target, state, drift }, record }: Explanation): Lines {
   if (state === 'damaged')
-    return `  ${TREE_GONE}${record.missingPasses === 0 ? ': the next pass pulls it again' : ''}`;
+    return `  ${DAMAGED}${record.missingPasses === 0 ? ': the next pass pulls it again' : ''}`;
   if (drift === null) return null;
   return [
     `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,

@@ -1,7 +1,7 @@
 import { ERROR_RULES } from '../../lib/errors/errors.ts';
 import type { EventFailure } from '../../mirror/pass/events.ts';
 import { type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
-import { driftSentence, heldSentence, TREE_GONE } from '../../app/messages.ts';
+import { driftSentence, heldSentence, DAMAGED } from '../../app/messages.ts';
 import type { Readiness } from '../status/status-schema.ts';
 import type { NotificationType } from '../../config/schema-network.ts';
 import type { TargetState, TargetStatus } from '../../app/target-status.ts';
@@ -109,7 +109,7 @@ function notificationsOfTarget(troubles: Troubles, status: TargetStatus): Notifi
 function whyOf({ state, failure, held, drift }: TargetStatus): Readonly<Record<string, unknown>> {
   if (failure !== null) return failureFields(failure);
   if (drift !== null) return { message: driftSentence(drift) };
-  if (state === 'damaged') return { message: TREE_GONE };
+  if (state === 'damaged') return { message: DAMAGED };
   if (held === null) return {};
   const { deletions, of, first } = held;
   return { message: heldSentence(held), deletions, of, first };

@@ -262,14 +262,24 @@ async function leadingFolder(reception: Reception, archive: UnpackedArchive): Pr
   // Without the folder, no other file may have the path of the sample, and answer for it: `a/a/x` would become `a/x`.
   const sample = archive.entries.find(({ path }) => !names.has(prefix + path));
   if (sample === undefined) return '';
-  const isWithFolder = await isThere(reception, sample.path);
-  const isWithoutFolder = await isThere(reception, sample.path.slice(prefix.length));
+  const isWithFolder = await isFileThere(reception, sample.path);
+  const isWithoutFolder = await isFileThere(reception, sample.path.slice(prefix.length));
   // Both are there if a file has each path, or if the service has an answer for every path.
   const isAround = isWithFolder === isWithoutFolder ? found.kind === 'wrapped' : isWithoutFolder;
   return isAround ? prefix : '';
 }
 
-/** Whether the service has a path on the branch of a target. */
+/** Whether the service has a file; a web page in its place counts as none. */
+async function isFileThere(reception: Reception, path: string): Promise<boolean> {
+  try {
+    return await isThere(reception, path);
+  } catch (error) {
+    if (error instanceof MirrorError && error.code === 'contents.wrong_kind') return false;
+    throw error;
+  }
+}
+
+/** Whether the service has a path on the branch of a target. @throws MirrorError also `contents.wrong_kind`, for a web page */
 export async function isThere({ context, action, signal }: Reception, path: string): Promise<boolean> {
   const { repository, target } = action;
   return (await context.service.exists({ repository, branch: target.branch, path, signal })) === true;
