@@ -38,7 +38,7 @@ const GAUGES: Gauges<DaemonReport, Value | readonly Sample[]> = {
   standby: ['1 while this instance waits for another one to end, else 0.', () => 0],
   ready: ['1 if the mirror is up to date with the service, else 0.', ({ readiness }) => readiness.isReady],
   listed: [
-    '1 if the last pass under the present settings read a complete list, else 0.',
+    '1 if the last pass under the present settings read a complete list and was recorded, else 0.',
     ({ readiness }) => readiness.isListed,
   ],
   alive: [

@@ -19,7 +19,7 @@ export interface Candidate extends ActionSubject {
   readonly selected: boolean;
   /** Whether the settings name this very target, so that its absence is a failure. */
   readonly isRequired: boolean;
-  /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored. */
+  /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored that takes its place. */
   readonly superseded: 'no' | 'known' | 'published';
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
@@ -29,7 +29,7 @@ export interface Candidate extends ActionSubject {
   readonly isContradicted: boolean;
 }
 
-/** All that is, was or should be mirrored; `HEAD` if no branch of a repository is known (manual, "On disk"). */
+/** All that is, was or should be mirrored; `HEAD` while no named branch takes its place (manual, "On disk"). */
 export function findCandidates(facts: PlanInput): Candidate[] {
   const { listing, published, others, shard, policy } = facts;
   const { selection } = policy;
