@@ -1,6 +1,7 @@
-import { existsSync } from 'node:fs';
+import { accessSync, constants, existsSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { systemCode } from '../lib/errors/disk-errors.ts';
 import { MirrorError } from '../lib/errors/errors.ts';
 import { nearest } from '../lib/text/nearest.ts';
 import { hasPassword } from './addresses.ts';
@@ -169,7 +170,7 @@ export function resolveSettings<const T extends readonly Need[]>(
     const { own, file } = strongest(setting.fileOf ?? setting.name, [...layers, defaults], whole);
     const given = setting.fileOf === undefined ? own : file;
     sources[setting.name] = (given ?? file)?.source ?? DEFAULT_SOURCE;
-    if (given !== undefined) takeValue(settings, setting, given, whole);
+    if (given !== undefined) takeValue(settings, setting, given, whole, needs.includes('service'));
   }
   const { problems } = whole;
   const known = problems.length;
@@ -195,16 +196,39 @@ function strongest(
   return { own };
 }
 
-/** Reads the value of a setting; with the file of a secret, also the secret. A wrong one becomes a problem. */
-function takeValue(settings: object, setting: SettingDescriptor, given: Given, whole: Layer): void {
+/** Secrets that a command uses only if it also needs the service, or that it can do without. */
+const OF_DAEMON = /^(?:service|http|hooks)\./;
+
+/**
+ * Reads the value of a setting; with the file of a secret, also the secret. A wrong one becomes a problem.
+ * @param isStrict whether the secrets of the daemon must be readable: another user may read the mirror without them
+ */
+function takeValue(
+  settings: object,
+  setting: SettingDescriptor,
+  given: Given,
+  whole: Layer,
+  isStrict: boolean,
+): void {
   const { name, fileOf = '', kind, parse, emptyProblem } = setting;
   const found = [given.value].flat().flatMap((text) => read(whole, setting, given, text, parse));
   if (given.value.length === 0 && emptyProblem !== undefined) whole.refuse(name, given.source, emptyProblem);
   setValue(settings, name, kind === 'list' ? found.flat() : found[0]);
   const [path] = found;
   const parseFile = settingsByName.get(fileOf)?.parseFile;
-  if (typeof path === 'string' && parseFile !== undefined)
+  if (typeof path !== 'string' || parseFile === undefined) return;
+  if (isStrict || !OF_DAEMON.test(fileOf) || !isForbidden(path))
     setValue(settings, fileOf, read(whole, setting, given, path, parseFile)[0]);
+}
+
+/** Whether this user may not read a file. */
+function isForbidden(path: string): boolean {
+  try {
+    accessSync(path, constants.R_OK);
+    return false;
+  } catch (error) {
+    return systemCode(error) === 'EACCES';
+  }
 }
 
 /** Reads one value. @returns a list with it; an empty one for a wrong text, which becomes a problem */

@@ -143,7 +143,7 @@ function failureOf(error: unknown): Pick<MirrorError, 'code' | 'message' | 'hint
 
 function notSet(name: string): MirrorError {
   return new MirrorError('settings.invalid', `${name} is not set: there is nothing to test.`, {
-    hint: `Give the settings of the daemon, with --config. ${UNIT_SECRETS}`,
+    hint: `Give the settings of the daemon, with --config, as a user who may read its secrets. ${UNIT_SECRETS}`,
   });
 }
 

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -431,6 +431,16 @@ describe('secrets', () => {
     expect(problems({ flags: absent, needs })).toEqual([
       'service.apiKeyFile (--service-api-key-file): expected the path of a file that can be read (ENOENT)',
     ]);
+  });
+
+  it.skipIf(process.getuid?.() === 0)('of the daemon may be unreadable for other users of its mirror', () => {
+    const key = put('key', 's3cret');
+    chmodSync(key, 0);
+    const flags = { 'service.apiKeyFile': key };
+    const problem = expect.stringMatching(/can be read \(EACCES\)$/) as string;
+    expect(problems({ flags })).toEqual([]);
+    expect(problems({ flags, needs: ['service'] })).toContainEqual(problem);
+    expect(problems({ flags: { 'serve.apiKeyFile': key } })).toEqual([problem]);
   });
 
   it('are not shown if given where a file name belongs', () => {
