@@ -266,7 +266,9 @@ for (const { on, isNetwork } of [
       } while (Date.now() < endsAtMs);
       clearInterval(changing);
       await settle(books, places, fleet);
-      books.service.takeDownloads();
+      // Contents that were newer than their list are pulled once more.
+      do await sleep(3000);
+      while (books.service.takeDownloads().length > 0);
       await fleet.changeCount(5);
       await sleep(3000);
       await fleet.changeCount(3);
