@@ -92,6 +92,7 @@ describe.each(['auto', 'exchange', 'rename'])(
       expect(await mirror.results({ trigger: 'schedule' })).toMatchObject({
         'Plan/main': { action: 'hold', reason: 'quarantined' },
       });
+      expect(mirror.eventsOf('target.held')).toEqual([]);
       expect(await mirror.results()).toMatchObject({ 'Plan/main': { code: 'publish.refused' } });
       service.write(repository, 'main', 'a.xlsx', 'good again');
       expect((await mirror.pass()).exitCode).toBe(0);
@@ -120,9 +121,7 @@ describe('the command before publishing', () => {
     expect(await mirror.results()).toMatchObject({
       'Plan/main': { outcome: 'failed', code: 'hook.failed', errorAction: 'retry' },
     });
-    const [message] = mirror.events.flatMap((event) =>
-      event.name === 'target.failed' ? [event.message] : [],
-    );
+    const [{ message } = { message: '' }] = mirror.eventsOf('target.failed');
     expect(message).toMatch(/^The command hooks\.beforePublish failed: /);
     expect(await mirror.targets()).toEqual([]);
     await mirror.restart({ HOOKS_BEFORE_PUBLISH: '' });
