@@ -1,9 +1,9 @@
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { runHere } from '../support/in-process.ts';
 import { type ShownTarget, startCommands } from '../support/mirror-commands.ts';
 import { addressOf, start, type Variables, variablesOf } from '../support/program.ts';
@@ -116,8 +116,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
   });
 
   it('about a service that replaced the mirrored one: the pass fails, and nothing counts as fresh', async () => {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
+    const service = await startFake();
     service.addRepository('Other', { 'o.xlsx': 'o' });
     const { settings: before, codeOf } = await around();
     await codeOf('sync');

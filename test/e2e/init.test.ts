@@ -2,9 +2,10 @@ import { existsSync } from 'node:fs';
 import { chmod, mkdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { API_KEY, API_TOKEN, FakeService } from '../support/fake-service.ts';
+import { API_KEY, API_TOKEN } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { runHere } from '../support/in-process.ts';
 import { canMount, startService } from '../support/mounts.ts';
 import { hasProgram, run } from '../support/program.ts';
@@ -12,8 +13,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 import { onTerminal } from '../support/terminal.ts';
 
 async function prepare() {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
+  const service = await startFake();
   const repository = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
   service.write(repository, 'other', 'a.xlsx', 'a');
   const folder = await temporaryFolder();

@@ -3,10 +3,10 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { asRoot, shellBlocks } from '../support/manual-commands.ts';
 import { cleanEnvironment, hasProgram, run, startDaemon, variablesOf } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -15,8 +15,7 @@ const execute = promisify(execFile);
 
 /** A service, and two machines with the program: a folder for the `/var/lib/workbook-mirror` of each. */
 async function surroundings() {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   service.addRepository('Accounting', { 'a.xlsx': 'a1', 'b.xlsx': 'b1' });
   const folder = await temporaryFolder();
   const bin = join(folder, 'bin');

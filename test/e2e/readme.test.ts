@@ -4,9 +4,9 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { cleanEnvironment, hasProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -28,8 +28,7 @@ describe('the README', () => {
   it.skipIf(!hasNpx)(
     `has commands that make a mirror in a clone${hasNpx ? '' : ' (skipped: no npx)'}`,
     async () => {
-      const service = await FakeService.start();
-      onTestFinished(() => service.close());
+      const service = await startFake();
       service.addRepository('Accounting', { 'a.xlsx': 'a' });
       const folder = await temporaryFolder();
       await writeFile(join(folder, 'api-key'), service.apiKey, { mode: 0o600 });

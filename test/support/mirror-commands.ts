@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { type FakeKnobs, FakeService } from './fake-service.ts';
+import type { FakeKnobs } from './fake-service.ts';
+import { startFake } from './started-fake.ts';
 import { runHere } from './in-process.ts';
-import { onTestFinished } from 'vitest';
 import { type Variables, variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -20,8 +20,7 @@ export type MirrorCommands = Awaited<ReturnType<typeof startCommands>>;
 
 /** Starts a service for commands; it ends with the test. */
 export async function startCommands(knobs: Partial<FakeKnobs> = {}) {
-  const service = await FakeService.start(knobs);
-  onTestFinished(() => service.close().catch(() => {}));
+  const service = await startFake(knobs);
   const directory = join(await temporaryFolder(), 'mirrored');
   /** Runs a command. @param settings variables without the prefix, beside the usual ones: `DIRECTORY` */
   const command = (args: readonly string[], settings: Variables = {}) =>

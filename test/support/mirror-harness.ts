@@ -16,7 +16,8 @@ import type { PullQueue } from '../../src/mirror/pass/queue.ts';
 import { type PassReport, runPass } from '../../src/mirror/pass/pass.ts';
 import type { Retries } from '../../src/mirror/plan/actions.ts';
 import { directorySettings, mirrorSettings } from './settings.ts';
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from './fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, type FakeService } from './fake-service.ts';
+import { startFake } from './started-fake.ts';
 import { stampsOf } from './stamps.ts';
 
 /**
@@ -271,8 +272,7 @@ export class MirrorHarness {
 
 /** A service with a mirror on it, both closed when the test is over. */
 export async function startPair(knobs: Partial<FakeKnobs> = {}, settings: HarnessSettings = {}) {
-  const service = await FakeService.start(knobs);
-  onTestFinished(() => service.close());
+  const service = await startFake(knobs);
   const mirror = await MirrorHarness.open(service, settings);
   onTestFinished(() => mirror.close());
   return { service, mirror };

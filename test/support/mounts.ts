@@ -3,9 +3,7 @@ import { once } from 'node:events';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { onTestFinished } from 'vitest';
-
-import { FakeService } from './fake-service.ts';
+import { startFake } from './started-fake.ts';
 import { MAIN } from './built.ts';
 import { cleanEnvironment, variablesOf } from './program.ts';
 import { temporaryFolder } from './temporary.ts';
@@ -18,8 +16,7 @@ export const canMount =
 
 /** A service with three repositories, and a folder `$D` with the directory `$D/m`. @param files more files of repository A */
 export async function startService(files: Readonly<Record<string, string>> = {}) {
-  const service = await FakeService.start({});
-  onTestFinished(() => service.close());
+  const service = await startFake();
   const many = Array.from({ length: 12 }, (_, index) => [`folder ${index}/book.xlsx`, 'x'.repeat(9000)]);
   for (const name of ['A', 'B', 'C'])
     service.addRepository(name, { ...Object.fromEntries(many), ...(name === 'A' ? files : {}) });

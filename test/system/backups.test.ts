@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { MirrorHarness, startMirrored } from '../support/mirror-harness.ts';
 import { hasProgram, run as runProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -40,8 +40,7 @@ function recipesOf(program: string): string[] {
  * @param temporary the folder for the mirror's directory, if not the usual one
  */
 async function startBusyMirror(temporary = tmpdir()) {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   const names = Array.from({ length: 30 }, (_, file) => `d${file % 3}/f${file}.xlsx`);
   for (let index = 0; index < 12; index += 1) {
     const files = Object.fromEntries(names.map((name) => [name, `0 ${index} ${name}`]));

@@ -2,9 +2,9 @@ import { readFile, realpath, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { saying } from '../support/in-process.ts';
 import { run, type Running, start, type Variables, variablesOf } from '../support/program.ts';
@@ -19,8 +19,7 @@ const SHORT = { 'server.tcp-user-timeout': '5', 'network.ping-timeout': '5' };
 
 /** A service whose states each have their own text in all files of all repositories, and their own file name. */
 async function startChanging() {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   for (const name of ['Accounting', 'Planning', 'Sales']) service.addRepository(name);
   let states = 0;
   const change = (): void => {

@@ -5,9 +5,9 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
 
-import { expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 
-import { FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { codeBlocks } from '../support/manual-commands.ts';
 import { type ObjectStore, startObjectStore } from '../support/object-store.ts';
 import { MAIN } from '../support/built.ts';
@@ -58,8 +58,7 @@ it.skipIf(missing !== '')(
       manifests += 1;
       torn.push(...differences(store, key).map((path) => `${key}: ${path}`));
     });
-    const service = await FakeService.start({});
-    onTestFinished(() => service.close());
+    const service = await startFake();
     const odd = ['plan.xlsx', 'a/b [x] {y} *?.xlsx', 'ü & <"quotes">.xlsx', "it's: 100%.xlsx", 'kept.csv'];
     const names = [...odd, ...Array.from({ length: 30 }, (_, index) => `many/${index}.xlsx`)];
     const filled = (edit: number) =>

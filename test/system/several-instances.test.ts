@@ -7,7 +7,8 @@ import { expect, it, onTestFinished } from 'vitest';
 
 import { systemCode } from '../../src/lib/errors/disk-errors.ts';
 import { EXIT_CODES } from '../../src/lib/errors/errors.ts';
-import { type FakeRepository, FakeService } from '../support/fake-service.ts';
+import type { FakeRepository, FakeService } from '../support/fake-service.ts';
+import { startFake } from '../support/started-fake.ts';
 import { hasGluster, type NetworkMachine, startVolume } from '../support/gluster.ts';
 import { run, type Running, start, variablesOf } from '../support/program.ts';
 import { textsIn } from '../support/published.ts';
@@ -236,8 +237,7 @@ for (const { on, isNetwork } of [
     { timeout: 600_000 + LASTS_MS * 2 },
     async () => {
       const places = await openPlaces(isNetwork);
-      const books = booksOf(await FakeService.start({ pageSize: 1000 }));
-      onTestFinished(() => books.service.close());
+      const books = booksOf(await startFake({ pageSize: 1000 }));
       const fleet = startFleet(books, places);
       await settle(books, places, fleet);
       const readers = places.map((place) => startReader(books, place));

@@ -1,9 +1,9 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { runHere } from '../../support/in-process.ts';
 import { start } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -73,8 +73,7 @@ it.each([
     'Or service.apiKey and service.apiToken are swapped',
   ],
 ])('a key that the service refuses %s', async (_, apiKey, apiToken, hint) => {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   const { exitCode, stderr } = await runHere(['sync'], {
     SERVICE_BASE_URL: service.baseUrl,
     SERVICE_API_KEY: apiKey,

@@ -1,8 +1,8 @@
-import { expect, it, onTestFinished } from 'vitest';
+import { expect, it } from 'vitest';
 
 import { settingDescriptors } from '../../../src/config/descriptors.ts';
 import { loadSettings } from '../../../src/config/load.ts';
-import { FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { run, startDaemon, variablesOf } from '../../support/program.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -17,8 +17,7 @@ function longest(variable: string): string {
 }
 
 it('mirrors and stays silent about timers with the longest value of every duration', async () => {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   service.addRepository('Accounting', { 'notes.txt': 'a plan' });
   const durations = settingDescriptors.filter(({ valueHint }) => valueHint.startsWith('<duration'));
   expect(durations.length).toBeGreaterThan(5);

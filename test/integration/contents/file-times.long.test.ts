@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { LAST_VERIFIED_HEADER } from '../../../src/lib/api/requests.ts';
-import { type FakeKnobs, type FakeRepository } from '../../support/fake-service.ts';
+import type { FakeKnobs, FakeRepository } from '../../support/fake-service.ts';
 import { buildZip } from '../../support/zip-builder.ts';
 import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -8,7 +8,8 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 import { restoreHistory } from '../../../src/cli/history/restore.ts';
 import { readHistory } from '../../../src/mirror/store/history/history.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
-import { FakeService } from '../../support/fake-service.ts';
+import type { FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { MirrorHarness } from '../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -19,8 +20,7 @@ const FIXTURES_MADE_MS = Date.parse('2026-11-26T01:47:00Z');
 
 /** The life of the service that version 0.1.0 mirrored in three passes, with whole trees in its history. */
 async function serviceAsMirrored(): Promise<FakeService> {
-  const service = await FakeService.start();
-  onTestFinished(() => service.close());
+  const service = await startFake();
   const accounting = service.addRepository('Accounting', {
     'a.xlsx': 'a1',
     'sub/b.xlsx': 'b1',

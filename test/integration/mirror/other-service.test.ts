@@ -1,14 +1,14 @@
 import { readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { FakeService } from '../../support/fake-service.ts';
+import type { FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
 
 async function otherInstallation(): Promise<FakeService> {
-  const other = await FakeService.start();
-  onTestFinished(() => other.close());
+  const other = await startFake();
   other.sequence = 1000;
   other.addRepository('Accounting', { 'a.xlsx': 'of another installation' });
   other.addRepository('Sales', { 's.xlsx': 's' });
@@ -103,8 +103,7 @@ describe('another service in the same directory', () => {
 
   it('is not assumed for an empty list', async () => {
     const { command, directory } = await mirrored();
-    const empty = await FakeService.start();
-    onTestFinished(() => empty.close());
+    const empty = await startFake();
     const { stderr } = await command(['sync'], { SERVICE_BASE_URL: empty.baseUrl });
     expect(stderr).not.toContain('lists none of');
     expect(await treesIn(directory)).toEqual(['Accounting', 'Purchases']);

@@ -8,12 +8,12 @@ import { probe, type ProbeReport } from '../../../src/probe/probe.ts';
 import type { ProbeOptions } from '../../../src/probe/subject.ts';
 import { renderReport } from '../../../src/probe/report.ts';
 import { listen } from '../../support/listen.ts';
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, type FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { run, start, variablesOf } from '../../support/program.ts';
 
-async function startFake(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
-  const service = await FakeService.start(knobs);
-  onTestFinished(() => service.close());
+async function startSecretary(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
+  const service = await startFake(knobs);
   const accounting = service.addRepository('Secretary', {
     'Confidential/Salaries.xlsx': 'The salaries.',
     'Plan.xlsx': 'The plan.',
@@ -132,16 +132,15 @@ describe('a probe', () => {
       { 'contents.conditional': 'a weak tag, status 200 while it fits' },
     ],
   ])('sees %s', async (_name, knobs, answers) => {
-    const report = await probed(await startFake(knobs));
+    const report = await probed(await startSecretary(knobs));
     expect(report.stopped).toBeNull();
     for (const [id, answer] of Object.entries(answers))
       expect([id, answerTo(report, id)]).toEqual([id, answer]);
   });
 
   it('only reads, and sends each credential where it belongs', async () => {
-    const other = await FakeService.start();
-    onTestFinished(() => other.close());
-    const service = await startFake({ pageSize: 2, next: 'other-host', otherOrigin: other.origin });
+    const other = await startFake();
+    const service = await startSecretary({ pageSize: 2, next: 'other-host', otherOrigin: other.origin });
     await probed(service);
     service.fault = (path) => (path.includes('/contents') ? { kind: 'redirect', to: other.origin } : null);
     await probed(service);
@@ -151,7 +150,7 @@ describe('a probe', () => {
   });
 
   it('sends a wrong key, or none, only on request', async () => {
-    const service = await startFake();
+    const service = await startSecretary();
     const report = await probed(service, { withWrongKey: true });
     expect(service.credentialFaults()).toHaveLength(4);
     expect(answerTo(report, 'credentials.current.wrong')).toBe('401 JSON');
@@ -159,7 +158,7 @@ describe('a probe', () => {
   });
 
   it('does not ask v1 without a token', async () => {
-    const service = await startFake();
+    const service = await startSecretary();
     const report = await probed(service, {
       credential: (generation) => (generation === 'current' ? API_KEY : null),
     });
@@ -168,12 +167,12 @@ describe('a probe', () => {
   });
 
   it('downloads nothing that is too large', async () => {
-    const report = await probed(await startFake({ length: 'chunked' }), { maxDownloadBytes: 100 });
+    const report = await probed(await startSecretary({ length: 'chunked' }), { maxDownloadBytes: 100 });
     expect(answerTo(report, 'archives.leading_folder')).toContain('within the limit');
   });
 
   it('ends when the service refuses a credential, or asks for fewer requests', async () => {
-    const service = await startFake();
+    const service = await startSecretary();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 401 } : null);
     expect((await probed(service)).stopped).toBe('the service refused the credential (status 401)');
     service.fault = (path) => (path.includes('/contents') ? { kind: 'status', status: 429 } : null);
@@ -190,7 +189,7 @@ describe('a probe', () => {
     [{ kind: 'redirect', to: 'http://other.invalid/' }, 'service.wrong_kind'],
     [{ kind: 'cut', after: 3 }, 'service.unreachable'],
   ] as const)('fails when there is no list of repositories: %j', async (fault, code) => {
-    const service = await startFake();
+    const service = await startSecretary();
     service.fault = () => fault;
     await expect(probed(service)).rejects.toMatchObject({ code });
   });
@@ -203,7 +202,7 @@ describe('a probe', () => {
         { kind: 'status', status: 500 },
         { kind: 'truncate', keep: 30 },
       ] as const) {
-        const service = await startFake({ pageSize: 4 });
+        const service = await startSecretary({ pageSize: 4 });
         service.fault = (path) => (path.includes(part) ? fault : null);
         const report = await probed(service);
         expect(report.findings.length).toBeGreaterThan(15);
@@ -212,7 +211,7 @@ describe('a probe', () => {
   });
 
   it('contains no names', async () => {
-    const service = await startFake({
+    const service = await startSecretary({
       extraFields: true,
       pageSize: 4,
       etag: 'strong',
@@ -270,7 +269,7 @@ function settingsOf(service: FakeService): Record<string, string> {
 
 describe('the command probe', () => {
   it('prints a list of statements', async () => {
-    const { exitCode, stdout, stderr } = await run(['probe'], settingsOf(await startFake()));
+    const { exitCode, stdout, stderr } = await run(['probe'], settingsOf(await startSecretary()));
     expect(exitCode).toBe(0);
     expect(stderr).toMatch(/^Reading only, at most 150 requests, one after the other\.\n/);
     expect(stdout).toMatch(/^Probe of a service by workbook-mirror \d/);
@@ -279,7 +278,7 @@ describe('the command probe', () => {
 
   it('prints the same as JSON, and ends with 1 when it could not ask everything', async () => {
     const args = ['probe', '--json', '--quiet', '--max-requests', '12'];
-    const { exitCode, stdout } = await run(args, settingsOf(await startFake()));
+    const { exitCode, stdout } = await run(args, settingsOf(await startSecretary()));
     expect(exitCode).toBe(1);
     expect(JSON.parse(stdout)).toMatchObject({
       format: 2,
@@ -289,7 +288,7 @@ describe('the command probe', () => {
   });
 
   it('ends immediately when it is interrupted', async () => {
-    const service = await startFake();
+    const service = await startSecretary();
     service.fault = (path) => (path.includes('/contents') ? { kind: 'silence' } : null);
     const running = start(['probe'], settingsOf(service));
     await expect.poll(() => service.requests.some(({ path }) => path.includes('/contents'))).toBe(true);

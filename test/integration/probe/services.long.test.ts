@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
 import { probe, STATEMENTS } from '../../../src/probe/probe.ts';
 import type { Finding } from '../../../src/probe/statement.ts';
@@ -8,7 +8,8 @@ import { createSamples } from '../../../src/server/demo/samples.ts';
 import { createGitLibrary, type GitLibrary } from '../../../src/server/git/library.ts';
 import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
 import { fixedKey } from '../../../src/server/keys/keys.ts';
-import { API_KEY, API_TOKEN, type FakeKnobs, FakeService } from '../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type FakeKnobs, type FakeService } from '../../support/fake-service.ts';
+import { startFake } from '../../support/started-fake.ts';
 import { run, variablesOf } from '../../support/program.ts';
 import { KEY, startGitService, TOKEN } from '../../support/git-service.ts';
 import { KEY as REPLICA_KEY, startReplica, TOKEN as REPLICA_TOKEN } from '../../support/replica.ts';
@@ -79,9 +80,8 @@ it.each<[string, () => Promise<ServiceOptions>]>([
 });
 
 describe('the statements', () => {
-  async function startFake(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
-    const service = await FakeService.start(knobs);
-    onTestFinished(() => service.close());
+  async function startAccounting(knobs: Partial<FakeKnobs> = {}): Promise<FakeService> {
+    const service = await startFake(knobs);
     const accounting = service.addRepository('Accounting', {
       'Budget.xlsx': 'The budget of the year 2026, in thousands.',
       'Über uns/Plan A.xlsx': 'bcd',
@@ -117,7 +117,7 @@ describe('the statements', () => {
   const UNFILTERED = ['workbooks.processing', 'workbooks.failure'];
 
   it('finds only the missing filter in another implementation', async () => {
-    expect(await failures(await startFake())).toEqual(UNFILTERED);
+    expect(await failures(await startAccounting())).toEqual(UNFILTERED);
   });
 
   it.each<[string, Partial<FakeKnobs>]>([
@@ -135,7 +135,7 @@ describe('the statements', () => {
     ['with further fields', { extraFields: true }],
     ['with status 400 for what is not there', { absentStatus: 400 }],
   ])('accepts what the specification leaves open: %s', async (_name, knobs) => {
-    expect((await failures(await startFake(knobs))).filter((id) => id !== 'workbooks.version')).toEqual(
+    expect((await failures(await startAccounting(knobs))).filter((id) => id !== 'workbooks.version')).toEqual(
       UNFILTERED,
     );
   });
@@ -178,7 +178,7 @@ describe('the statements', () => {
     ['v1 as a web page', { v1: 'html-200' }, ['workbooks.v1', 'credentials.v1.none', 'credentials.v1.wrong']],
     ['v1 not found', { v1: '404' }, ['workbooks.v1']],
   ])('finds %s', async (_name, knobs, ids) => {
-    expect(await failures(await startFake(knobs))).toEqual(expect.arrayContaining(ids));
+    expect(await failures(await startAccounting(knobs))).toEqual(expect.arrayContaining(ids));
   });
 
   it.each<[string, (rows: Record<string, unknown>[]) => unknown, string]>([
@@ -190,7 +190,7 @@ describe('the statements', () => {
       'workbooks.integration',
     ],
   ])('finds %s', async (_name, edit, id) => {
-    const fake = await startFake();
+    const fake = await startAccounting();
     await change(fake, '/repos', { 'x-api-key': API_KEY }, edit);
     expect(await failures(fake)).toContain(id);
   });
@@ -227,7 +227,7 @@ describe('the statements', () => {
       'workbooks.in_contents',
     ],
   ])('finds %s in a workbook', async (_name, edit, id) => {
-    const fake = await startFake();
+    const fake = await startAccounting();
     const editPage = (page: { results: Record<string, Record<string, unknown>>[] }): unknown => ({
       ...page,
       results: page.results.map(edit),
@@ -274,7 +274,7 @@ describe('the statements', () => {
       'archives.folder',
     ],
   ])('finds %s', async (_name, fault, id) => {
-    const fake = await startFake();
+    const fake = await startAccounting();
     fake.fault = fault;
     expect(await failures(fake)).toContain(id);
   });

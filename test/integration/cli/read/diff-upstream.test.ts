@@ -6,7 +6,7 @@ import { describe, expect, it, vi } from 'vitest';
 import type { DiffReport } from '../../../../src/app/tasks/diff-report.ts';
 import { diff } from '../../../../src/cli/read/diff.ts';
 import type { SettingsFor } from '../../../../src/config/schema.ts';
-import { type FakeService } from '../../../support/fake-service.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
 import { CORPUS_LIMITS, hostileArchives } from '../../../support/hostile-archives.ts';
 import { runHere } from '../../../support/in-process.ts';
 import {

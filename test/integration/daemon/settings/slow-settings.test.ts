@@ -6,15 +6,13 @@ import { expect, it, onTestFinished } from 'vitest';
 import { openMirror } from '../../../../src/app/open-mirror.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import { runPass } from '../../../../src/mirror/pass/pass.ts';
-import { FakeService } from '../../../support/fake-service.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
+import { startFake } from '../../../support/started-fake.ts';
 import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 it('publishes nothing of a service that was replaced during a pass', async () => {
-  const [former, present] = [await FakeService.start(), await FakeService.start()];
-  onTestFinished(async () => {
-    await Promise.all([former.close(), present.close()]);
-  });
+  const [former, present] = [await startFake(), await startFake()];
   former.addRepository('Slow', { 'huge.xlsx': 'of the former service' });
   present.addRepository('Slow', { 'huge.xlsx': 'of the present service' });
   const { promise: released, resolve: release } = Promise.withResolvers<void>();

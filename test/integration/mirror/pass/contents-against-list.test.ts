@@ -3,7 +3,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import { type FakeKnobs, type FakeRepository, FakeService } from '../../../support/fake-service.ts';
+import type { FakeKnobs, FakeRepository, FakeService } from '../../../support/fake-service.ts';
+import { startFake } from '../../../support/started-fake.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -31,8 +32,7 @@ async function user(
   files: Readonly<Record<string, string>> = FILES,
   fullName = 'host.example/plan.git',
 ): Promise<User> {
-  const service = await FakeService.start(knobs);
-  onTestFinished(() => service.close());
+  const service = await startFake(knobs);
   vi.useFakeTimers({ toFake: ['Date'] });
   onTestFinished(() => void vi.useRealTimers());
   const repository = service.addRepository(fullName, files);

@@ -11,6 +11,7 @@ import {
   type FakeKnobs,
   FakeService,
 } from '../../../support/fake-service.ts';
+import { startFake } from '../../../support/started-fake.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
 import { type Attacked, type AttackPoint, sweep } from '../../../support/sweep.ts';
 
@@ -371,8 +372,7 @@ describe('after any fault of an answer, no correct data is lost', () => {
   it(
     'as long as it comes in time',
     async () => {
-      const other = await FakeService.start();
-      onTestFinished(() => other.close());
+      const other = await startFake();
       const pairs = await lanesOf(WRAPPED, { ARCHIVE_MAX_SIZE: '1MB' });
       const statuses = Object.fromEntries(
         STATUSES.map((status): [string, Fault] => [`status ${status}`, { kind: 'status', status }]),

@@ -5,7 +5,7 @@ import { crc32 } from 'node:zlib';
 
 import { describe, expect, it } from 'vitest';
 
-import { type FakeKnobs, type FakeRepository, type FakeService } from '../../../support/fake-service.ts';
+import type { FakeKnobs, FakeRepository, FakeService } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';

@@ -8,7 +8,8 @@ import { describeWhole, statusAll, wholeStatus } from '../../../../src/cli/read/
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { readTargetList } from '../../../../src/mirror/store/documents.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
-import { FakeService, type FakeRepository } from '../../../support/fake-service.ts';
+import type { FakeService, FakeRepository } from '../../../support/fake-service.ts';
+import { startFake } from '../../../support/started-fake.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
 
 /** Instances that share a directory. */
@@ -27,8 +28,7 @@ class Instances {
     repositories: number,
     settings: HarnessSettings = {},
   ): Promise<Instances> {
-    const service = await FakeService.start();
-    onTestFinished(() => service.close());
+    const service = await startFake();
     for (let at = 0; at < repositories; at += 1)
       service.addRepository(`team-${at % 3}/Book ${at}`, { 'plan.xlsx': `first of ${at}` });
     const instances = new Instances(service, settings);

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { checkTargetList, readTargetList } from '../../../../src/mirror/store/documents.ts';
-import { type FakeService } from '../../../support/fake-service.ts';
+import type { FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 

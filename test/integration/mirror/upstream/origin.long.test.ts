@@ -1,8 +1,9 @@
 import { inspect } from 'node:util';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 
-import { API_KEY, API_TOKEN, type Fault, FakeService } from '../../../support/fake-service.ts';
+import { API_KEY, API_TOKEN, type Fault } from '../../../support/fake-service.ts';
+import { startFake } from '../../../support/started-fake.ts';
 import { startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 async function seeded(): ReturnType<typeof startPair> {
@@ -10,12 +11,6 @@ async function seeded(): ReturnType<typeof startPair> {
   service.addRepository('Accounting', { 'a.xlsx': 'a' });
   service.addRepository('Other', { 'o.xlsx': 'o' });
   return { service, mirror };
-}
-
-async function otherOrigin(): Promise<FakeService> {
-  const other = await FakeService.start();
-  onTestFinished(() => other.close());
-  return other;
 }
 
 describe('a redirect', () => {
@@ -35,7 +30,7 @@ describe('a redirect', () => {
     'of %s to another origin ends the pass, and nothing is sent there',
     async (list) => {
       const { service, mirror } = await seeded();
-      const other = await otherOrigin();
+      const other = await startFake();
       for (const to of [
         `${other.origin}${list}`,
         other.origin.replace('http:', ''),
@@ -50,7 +45,7 @@ describe('a redirect', () => {
 
   it('of contents to another origin fails this target only, and nothing is sent there', async () => {
     const { service, mirror } = await seeded();
-    const other = await otherOrigin();
+    const other = await startFake();
     const [{ id } = { id: '' }] = service.repositories;
     service.fault = (path) =>
       path.includes(id) && path.includes('/contents')
@@ -101,7 +96,7 @@ describe('a redirect', () => {
 describe('the next page', () => {
   it('on another host is read from the configured one, and nothing is sent there', async () => {
     const { service, mirror } = await seeded();
-    const other = await otherOrigin();
+    const other = await startFake();
     Object.assign(service.knobs, { next: 'other-host', otherOrigin: other.origin, pageSize: 1 });
     await mirror.exactPass();
     expect(other.requests).toStrictEqual([]);
