@@ -190,19 +190,17 @@ describe.skipIf(isMissing)('the base for Kustomize (skipped where kubectl is mis
   );
 });
 
-describe('the rules for alerts', () => {
-  it('become a PrometheusRule by the command of the manual', async () => {
-    const folder = await temporaryFolder();
-    await mkdir(join(folder, 'config'));
-    await cp(RULES_FILE, join(folder, 'config/alerts.yaml'));
-    const { status } = spawnSync('sh', ['-ec', await fromChapter('sh')], { cwd: folder });
-    expect(status).toBe(0);
-    const made = await readFile(join(folder, 'prometheus-rule.yaml'), 'utf8');
-    expect(parse(made)).toEqual({
-      apiVersion: 'monitoring.coreos.com/v1',
-      kind: 'PrometheusRule',
-      metadata: { name: 'workbook-mirror' },
-      spec: parse(await readFile(RULES_FILE, 'utf8')) as unknown,
-    });
+it('the rules for alerts become a PrometheusRule by the command of the manual', async () => {
+  const folder = await temporaryFolder();
+  await mkdir(join(folder, 'config'));
+  await cp(RULES_FILE, join(folder, 'config/alerts.yaml'));
+  const { status } = spawnSync('sh', ['-ec', await fromChapter('sh')], { cwd: folder });
+  expect(status).toBe(0);
+  const made = await readFile(join(folder, 'prometheus-rule.yaml'), 'utf8');
+  expect(parse(made)).toEqual({
+    apiVersion: 'monitoring.coreos.com/v1',
+    kind: 'PrometheusRule',
+    metadata: { name: 'workbook-mirror' },
+    spec: parse(await readFile(RULES_FILE, 'utf8')) as unknown,
   });
 });

@@ -181,38 +181,36 @@ describe('a backup that is taken as the manual says, during heavy publishing, re
   );
 });
 
-describe('a backup of a mirror with its history', () => {
-  it.skipIf(missing.has('restic'))(
-    titleOf('reads one file where one of 10,000 changed', 'restic'),
-    async () => {
-      const names = Array.from({ length: 10_000 }, (_, index) => `d${index % 100}/f${index}.xlsx`);
-      const files = Object.fromEntries(names.map((name) => [name, name]));
-      const settings = { HISTORY_REPLACED: '7d' };
-      const { service, mirror, repository } = await startMirrored('Accounting', files, settings, {
-        compression: 'stored',
+it.skipIf(missing.has('restic'))(
+  titleOf('a backup of a mirror with its history reads one file where one of 10,000 changed', 'restic'),
+  async () => {
+    const names = Array.from({ length: 10_000 }, (_, index) => `d${index % 100}/f${index}.xlsx`);
+    const files = Object.fromEntries(names.map((name) => [name, name]));
+    const settings = { HISTORY_REPLACED: '7d' };
+    const { service, mirror, repository } = await startMirrored('Accounting', files, settings, {
+      compression: 'stored',
+    });
+    const folder = await temporaryFolder();
+    const own = { RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder };
+    const restic = (...args: string[]): Promise<{ stdout: string }> =>
+      execute('restic', ['-r', join(folder, 'backup'), ...args], {
+        env: { ...process.env, ...own },
+        maxBuffer: 1 << 28,
       });
-      const folder = await temporaryFolder();
-      const own = { RESTIC_PASSWORD: 'a password of the tests', RESTIC_CACHE_DIR: folder };
-      const restic = (...args: string[]): Promise<{ stdout: string }> =>
-        execute('restic', ['-r', join(folder, 'backup'), ...args], {
-          env: { ...process.env, ...own },
-          maxBuffer: 1 << 28,
-        });
-      const backUp = async (): Promise<{ readonly data: string; readonly filesRead: number }> => {
-        const args = ['--json', mirror.directory, '--exclude', '.workbook-mirror'];
-        const { stdout } = await restic('backup', ...args);
-        const summary = stdout.trimEnd().split('\n').at(-1) ?? '';
-        const { files_new: isNew, files_changed: isChanged } = JSON.parse(summary) as Record<string, number>;
-        return { data: summary, filesRead: (isNew ?? 0) + (isChanged ?? 0) };
-      };
-      await restic('init');
-      expect((await backUp()).filesRead).toBeGreaterThan(10_000);
-      service.write(repository, 'main', 'd7/f107.xlsx', 'another text');
-      await mirror.pass();
-      await mirror.expectExact();
-      // The file and the manifest, and those of the former state in the history.
-      const { data, filesRead } = await backUp();
-      expect(filesRead, data).toBeLessThanOrEqual(4);
-    },
-  );
-});
+    const backUp = async (): Promise<{ readonly data: string; readonly filesRead: number }> => {
+      const args = ['--json', mirror.directory, '--exclude', '.workbook-mirror'];
+      const { stdout } = await restic('backup', ...args);
+      const summary = stdout.trimEnd().split('\n').at(-1) ?? '';
+      const { files_new: isNew, files_changed: isChanged } = JSON.parse(summary) as Record<string, number>;
+      return { data: summary, filesRead: (isNew ?? 0) + (isChanged ?? 0) };
+    };
+    await restic('init');
+    expect((await backUp()).filesRead).toBeGreaterThan(10_000);
+    service.write(repository, 'main', 'd7/f107.xlsx', 'another text');
+    await mirror.pass();
+    await mirror.expectExact();
+    // The file and the manifest, and those of the former state in the history.
+    const { data, filesRead } = await backUp();
+    expect(filesRead, data).toBeLessThanOrEqual(4);
+  },
+);

@@ -67,38 +67,34 @@ describe('the conclusion from an answer', () => {
   });
 });
 
-describe('the order of inspection', () => {
-  it('begins with the repository with the fewest workbooks, and ends with empty ones', () => {
-    const [a, b, c] = ['A', 'B', 'C'].map((fullName) => repository({ fullName }));
-    const integrations = ['A', 'A', 'C', ...Array<string>(3).fill(b?.id ?? '')];
-    const listed = integrations.map((integration) => ({ integration, branch: 'main', path: 'x' }));
-    const all = [a, b, c, repository({ fullName: 'D' })].filter((each) => each !== undefined);
-    expect(orderCandidates(all, listed).map(({ fullName }) => fullName)).toEqual(['C', 'A', 'B', 'D']);
-  });
+it('the order of inspection begins with the repository with the fewest workbooks, and ends with empty ones', () => {
+  const [a, b, c] = ['A', 'B', 'C'].map((fullName) => repository({ fullName }));
+  const integrations = ['A', 'A', 'C', ...Array<string>(3).fill(b?.id ?? '')];
+  const listed = integrations.map((integration) => ({ integration, branch: 'main', path: 'x' }));
+  const all = [a, b, c, repository({ fullName: 'D' })].filter((each) => each !== undefined);
+  expect(orderCandidates(all, listed).map(({ fullName }) => fullName)).toEqual(['C', 'A', 'B', 'D']);
 });
 
-describe('the report', () => {
-  it('says what was found, what it means, and why the probe ended early', () => {
-    const finding: Finding = {
-      group: 'Repositories',
-      id: 'repositories.ids',
-      section: '2.1',
-      kind: 'required',
-      statement: 'id is a UUID',
-      outcome: 'differs',
-      answer: '1 of 2: an id is not a UUID',
-      meaning: 'the mirror takes any text',
-    };
-    const stopped = 'all 7 requests were used up';
-    const report = renderReport({ format: 2, requests: 7, stopped, findings: [finding] }, escaped);
-    const [group, end] = String(report).split('\n\n');
-    expect(group?.split('\n').map((line) => line.trim())).toEqual([
-      'Repositories',
-      'differs    id is a UUID (the API, section 2.1)',
-      '1 of 2: an id is not a UUID',
-      '→ the mirror takes any text',
-    ]);
-    expect(end).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
-    expect(end).toContain('1 statements of the specification do not hold');
-  });
+it('the report says what was found, what it means, and why the probe ended early', () => {
+  const finding: Finding = {
+    group: 'Repositories',
+    id: 'repositories.ids',
+    section: '2.1',
+    kind: 'required',
+    statement: 'id is a UUID',
+    outcome: 'differs',
+    answer: '1 of 2: an id is not a UUID',
+    meaning: 'the mirror takes any text',
+  };
+  const stopped = 'all 7 requests were used up';
+  const report = renderReport({ format: 2, requests: 7, stopped, findings: [finding] }, escaped);
+  const [group, end] = String(report).split('\n\n');
+  expect(group?.split('\n').map((line) => line.trim())).toEqual([
+    'Repositories',
+    'differs    id is a UUID (the API, section 2.1)',
+    '1 of 2: an id is not a UUID',
+    '→ the mirror takes any text',
+  ]);
+  expect(end).toContain('It ended early: all 7 requests were used up. 7 requests were sent');
+  expect(end).toContain('1 statements of the specification do not hold');
 });
