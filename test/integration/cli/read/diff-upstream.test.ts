@@ -98,6 +98,12 @@ describe('diff --upstream', () => {
     expect(service.takeDownloads().join()).toContain('a.xlsx');
   });
 
+  it('compares the contents of a Git repository, which may hold other files, if they have an entity tag', async () => {
+    const { service, mirror } = await startMirrored('host/plan.git', FILES, {}, { etag: 'strong' });
+    const found = await diffUpstream(settingsFor(service, mirror), 'host/plan.git/main');
+    expect(found).toMatchObject({ by: 'contents', differences: [] });
+  });
+
   it('shows targets not mirrored yet as new, and deleted ones as removed', async () => {
     const { service, mirror } = await startPair({}, { REPOSITORIES_EXCLUDE: 'New' });
     const gone = service.addRepository('Gone', { 'plan.xlsx': 'x' });

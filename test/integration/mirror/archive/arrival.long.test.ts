@@ -108,7 +108,9 @@ describe('a published file', () => {
     for (const entry of [{ name, data }, { name, data, method: 8 }, streamed(name, data)]) {
       const found = await readZip(buildZip([entry]), known(change));
       expect(found).toMatchObject({
-        entries: [{ path: name, content: { kind: 'same', by, as: 'a/x' } }],
+        entries: [
+          { path: name, modifiedAtMs: Date.UTC(2025, 0, 1), content: { kind: 'same', by, as: 'a/x' } },
+        ],
         files: {},
       });
     }
