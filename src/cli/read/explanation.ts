@@ -11,7 +11,9 @@ import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
+import { approvalOf } from '../../mirror/plan/guard.ts';
 import { emptyRecord } from '../../mirror/plan/record.ts';
+import { readApprovals } from '../../mirror/store/documents.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
@@ -121,8 +123,10 @@ async function explain({ records, statuses, ids }: KnownTargets, layout: Directo
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await publishedManifest(layout, target.target);
   const file = manifest?.files.find((each) => each.path === inner) ?? null;
+  const { held } = record;
+  const isApproved = held !== null && approvalOf(await readApprovals(layout), id, held) !== null;
   // For a whole target, file and path are null.
-  return { target, record, file, path: inner, heldFiles: record.held?.first ?? [] };
+  return { target, record, file, path: inner, heldFiles: held?.first ?? [], isApproved };
 }
 
 /** Finds the published files whose path is a name, or ends with a slash and the name. Reads all manifests, one at a time. */

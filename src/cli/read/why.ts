@@ -109,7 +109,7 @@ function describeTree({ target: { target, state, drift }, record }: Explanation)
 function describeNext(explanation: Explanation): Lines {
   const queuedMs = queuedSinceMs(explanation.record);
   const { target: name, failure, held, nextFullCheckAtMs } = explanation.target;
-  const { passFailure } = explanation;
+  const { passFailure, isApproved } = explanation;
   return [
     passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
@@ -122,7 +122,9 @@ function describeNext(explanation: Explanation): Lines {
       held.subject === 'files' &&
         held.first.length < held.deletions &&
         `    … \`${ownCommand('diff --upstream', name)}\` lists all of them`,
-      `  if it is to go: ${ownCommand('approve', name)}`,
+      isApproved
+        ? `  approved: the next pass carries it out; ${ownCommand('poll')} makes one now`
+        : `  if it is to go: ${ownCommand('approve', name)}`,
     ],
     failure !== null && [
       `  ${failure.code} (${failure.attempts} in a row since ${timeOf(failure.sinceMs)}): ${oneLine(failure.message)}`,
