@@ -5,6 +5,7 @@ import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
+import { parentPath } from '../mirror/plan/paths.ts';
 
 /** Several targets with the same name: all of a repository, or all that the name may mean. */
 export interface SeveralTargets {
@@ -52,7 +53,7 @@ function targetsOf(path: string, paths: readonly string[]): readonly string[] {
   const same = paths.filter((each) => writtenName(each) === name);
   if (same.length > 0) return same;
   return paths.filter((each) => {
-    const repository = each.slice(0, each.lastIndexOf('/'));
+    const repository = parentPath(each);
     return repository === path || writtenName(repository) === name;
   });
 }

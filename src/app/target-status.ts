@@ -10,7 +10,9 @@ import {
   queuedSinceMs,
   type TargetRecord,
   type Published,
+  targetOf,
 } from '../mirror/plan/record.ts';
+import { byCodeUnits } from '../mirror/store/manifest.ts';
 import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
 import type { Selection } from '../mirror/plan/selection.ts';
 
@@ -105,14 +107,14 @@ export function statusOfTargets(
   const records = recordsUpToNow(remembered, nowMs);
   const seen = new Set<string>();
   const statuses = published.map((tree) => {
-    const target = { repositoryId: tree.repository.id, branch: tree.branch };
-    seen.add(targetKey(target));
-    return publishedStatus(tree, records.get(targetKey(target)) ?? null, policy, nowMs);
+    const key = targetKey(targetOf(tree));
+    seen.add(key);
+    return publishedStatus(tree, records.get(key) ?? null, policy, nowMs);
   });
   for (const [key, record] of records) {
     if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
   }
-  return statuses.sort((a, b) => (a.target < b.target ? -1 : 1));
+  return statuses.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 
 function publishedStatus(
@@ -121,8 +123,7 @@ function publishedStatus(
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus {
-  const target = { repositoryId: tree.repository.id, branch: tree.branch };
-  const record = aboutTree(remembered ?? emptyRecord(target), tree.publishedAtMs);
+  const record = aboutTree(remembered ?? emptyRecord(targetOf(tree)), tree.publishedAtMs);
   const verifiedAtMs = latestKnown(nowMs, [record.verifiedAtMs, tree.verifiedAtMs]);
   const checkedTimesMs = [record.checkedAtMs, tree.comparedAtMs];
   const lastCheckMs = latestUntil(nowMs, checkedTimesMs);
@@ -140,7 +141,7 @@ function publishedStatus(
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs: latestKnown(nowMs, checkedTimesMs),
-    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(target, lastCheckMs, periodMs),
+    nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(record.target, lastCheckMs, periodMs),
     nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,

@@ -12,6 +12,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { approvalOf } from '../../mirror/plan/guard.ts';
+import { parentPath } from '../../mirror/plan/paths.ts';
 import { emptyRecord } from '../../mirror/plan/record.ts';
 import { readApprovals } from '../../mirror/store/documents.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
@@ -93,9 +94,7 @@ async function lastRetired(layout: DirectoryLayout, asked: string) {
   const paths = retired.map((entry) => entry.path);
   const former = filePath(asked, layout.mirror, paths);
   const [last] = retired
-    .filter(
-      ({ path }) => `${former}/`.startsWith(`${path}/`) || path.slice(0, path.lastIndexOf('/')) === former,
-    )
+    .filter(({ path }) => `${former}/`.startsWith(`${path}/`) || parentPath(path) === former)
     .sort((a, b) => b.atMs - a.atMs);
   return last === undefined ? null : { target: last.path, leftAtMs: last.atMs };
 }

@@ -3,6 +3,7 @@ import { removeApprovals } from '../store/documents.ts';
 import type { Action, ActionResult, EndedResult } from '../plan/actions.ts';
 import { PATHS_SHOWN, type Approval } from '../plan/guard.ts';
 import { nextRecord } from '../plan/next-record.ts';
+import { parentPath } from '../plan/paths.ts';
 import { emptyRecord, queuedRecord, type TargetRecord } from '../plan/record.ts';
 import { owns } from '../plan/selection.ts';
 import { targetKey } from '../upstream/listing.ts';
@@ -78,7 +79,7 @@ export async function recordQueued(
 ): Promise<void> {
   const queued = pulls
     .filter(({ target, published }) => published === null && !records.has(targetKey(target)))
-    .map(({ target, path }) => queuedRecord(target, path.slice(0, path.lastIndexOf('/')), context.now()));
+    .map(({ target, path }) => queuedRecord(target, parentPath(path), context.now()));
   await context.state.saveRecords(queued);
 }
 

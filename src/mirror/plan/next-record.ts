@@ -6,6 +6,7 @@ import { backOffDelayMs } from '../../lib/time/back-off.ts';
 import { type ActionSubject, holdRule } from './actions.ts';
 import { ContradictedError } from './contradictions.ts';
 import type { HeldDeletion } from './guard.ts';
+import { parentPath } from './paths.ts';
 import {
   aboutTree,
   type Decision,
@@ -44,7 +45,7 @@ export function nextRecord(before: TargetRecord, step: RecordStep): TargetRecord
   const { deselection, published, path } = step.action;
   const record = {
     ...aboutTree(before, published?.publishedAtMs ?? null),
-    repository: path.slice(0, path.lastIndexOf('/')),
+    repository: parentPath(path),
     tree: step.tree,
     decisions: nextDecisions(before.decisions, step),
   };
