@@ -90,8 +90,9 @@ async function repairOnDisk(mirror: IdleMirror, damaged: readonly string[], sign
     const isRepaired = !isPulling(path) && (await repairFromDisk(store, path, signal).catch(unlessLeased));
     signal.throwIfAborted();
     if (isRepaired) fromDisk.push(path);
-    // A target that is lost with its manifest is new to the plan, and has nothing to note.
-    await (isRepaired ? noteDrift(mirror, path, null) : noteForRepair(mirror, path, BYTES, Date.now()));
+    // A target that is lost with its manifest is new to the plan, and has nothing to note; one whose manifest cannot be read waits for it.
+    const noted = isRepaired ? noteDrift(mirror, path, null) : noteForRepair(mirror, path, BYTES, Date.now());
+    await noted.catch(unlessLeased);
   }
   const inventoryWritten = (await checkTargetList(store)).inventory === 'damaged';
   if (inventoryWritten) await saveTargets(store, []);

@@ -56,6 +56,15 @@ describe('verify --repair', () => {
     expect((await lstat(join(tree, 'same.xlsx'))).ino).toBe(same.ino);
   });
 
+  it('repairs the other trees if a manifest cannot be read', async () => {
+    const { service, mirror } = await startMirrored();
+    await rm(join(mirror.directory, 'manifests/A/main.json'));
+    await mkdir(join(mirror.directory, 'manifests/A/main.json/in-its-place'), { recursive: true });
+    await writeFile(join(mirror.directory, 'mirror/B/main/plan.xlsx'), 'edited');
+    expect(await repairOf(mirror, service)).toMatchObject({ pulled: ['A/main', 'B/main'] });
+    expect((await mirror.tree('B/main')).get('plan.xlsx')?.toString()).toBe('b');
+  });
+
   it('needs no service if the history has the bytes of a removed file', async () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     const repository = service.named();
