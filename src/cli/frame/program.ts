@@ -42,6 +42,7 @@ export async function runProgram(argv: readonly string[]): Promise<{ readonly ex
 async function runCommand(argv: readonly string[]): Promise<number> {
   // Loaded settings add to it.
   rememberInvocation({ program: programOf(process.env), diskFlags: [], passFlags: [] });
+  refuseGoneFolder();
   const command = await parse(argv);
   if (command === undefined) return EXIT_CODES.ok;
   takeLoudness(command);
@@ -49,6 +50,18 @@ async function runCommand(argv: readonly string[]): Promise<number> {
   if (outcome.failure === undefined) printOutcome(command, outcome);
   else tellFailure(outcome.failure, argv);
   return outcome.exitCode ?? EXIT_CODES.ok;
+}
+
+/** Named paths begin in the working folder, and a shell may be in a tree that was replaced. @throws MirrorError `usage.invalid` */
+function refuseGoneFolder(): void {
+  try {
+    process.cwd();
+  } catch (cause) {
+    throw new MirrorError('usage.invalid', 'The working folder is gone: it was removed or replaced.', {
+      cause,
+      hint: 'Change to another folder, and repeat the command.',
+    });
+  }
 }
 
 /** The command of a command line; undefined if it asked for help, which is printed. @throws MirrorError `usage.invalid` */
