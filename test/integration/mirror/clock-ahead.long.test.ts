@@ -5,11 +5,12 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
 
-const YEAR_MS = 365 * 24 * 3_600_000;
+const HOUR_MS = 3_600_000;
+const YEAR_MS = 365 * 24 * HOUR_MS;
 
-/** Runs something under a clock that is two years ahead. */
-async function ahead<T>(work: () => Promise<T>): Promise<T> {
-  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 2 * YEAR_MS });
+/** Runs something under a clock that is ahead, by default two years. */
+async function ahead<T>(work: () => Promise<T>, aheadMs = 2 * YEAR_MS): Promise<T> {
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + aheadMs });
   try {
     return await work();
   } finally {
@@ -59,7 +60,7 @@ const accidents: readonly Accident[] = [
   ],
 ];
 
-describe('when the clock was two years ahead', () => {
+describe('when the clock was ahead', () => {
   it.each(accidents)('in %s, the next pass heals everything', async (_name, accident) => {
     const commands = await started();
     await accident(commands);
@@ -116,5 +117,26 @@ describe('when the clock was two years ahead', () => {
     const { exitCode } = await command(['history', 'restore', 'Accounting/main', '--to', folder], settings);
     expect(exitCode).toBe(0);
     expect(await readFile(join(folder, 'a.xlsx'), 'utf8')).toBe('third');
+  });
+
+  it('by an hour, the history still has all files of the states that it keeps', async () => {
+    const { command, service, directory } = await started();
+    const sync = (): Promise<unknown> => command(['sync'], { HISTORY_REPLACED: '1' });
+    service.write(service.named(), 'main', 'only.xlsx', 'only');
+    await sync();
+    service.write(service.named(), 'main', 'a.xlsx', 'second');
+    await ahead(sync, HOUR_MS);
+    service.write(service.named(), 'main', 'only.xlsx', 'replaced');
+    await sync();
+    await ahead(sync, 2 * HOUR_MS);
+    const restored = await command([
+      'history',
+      'restore',
+      'Accounting/main',
+      '--to',
+      `${directory}-restored`,
+    ]);
+    expect(restored.exitCode).toBe(0);
+    expect(await readFile(`${directory}-restored/only.xlsx`, 'utf8')).toBe('only');
   });
 });

@@ -170,12 +170,15 @@ export async function findCopies(
   /** Takes the missing contents that a tree has. */
   const search = async ({ tree, manifest: file }: FilesOfState, isOwn: boolean): Promise<void> => {
     if (missing.size === 0) return;
-    const manifest = await readManifest(file);
-    if (manifest === null) return;
-    const key = targetKey(targetOf(manifest));
-    if (isOwn) targets.add(key);
-    if (!targets.has(key)) return;
-    for (const { path: name, sha256, sizeBytes } of manifest.files) {
+    const manifest = await readManifest(file).catch(() => null);
+    if (manifest === null && !isOwn) return;
+    if (manifest !== null) {
+      const key = targetKey(targetOf(manifest));
+      if (isOwn) targets.add(key);
+      if (!targets.has(key)) return;
+    }
+    // A tree that lost its manifest may have a file at the same path.
+    for (const { path: name, sha256, sizeBytes } of manifest?.files ?? [...missing.values()].flat()) {
       signal.throwIfAborted();
       const same = missing.get(sha256);
       const copy = join(tree, name);
@@ -242,7 +245,7 @@ export async function stageHistory(
   // The previous manifest stays in its place until the new one replaces it: it is never absent.
   const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
   const kind = isReplaced ? 'replaced' : 'retired';
-  return { place: freeHistoryPath(disk, target, kind), isStaged, hasManifest };
+  return { place: await freeHistoryPath(disk, target, kind), isStaged, hasManifest };
 }
 
 /** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
@@ -271,10 +274,20 @@ export async function stageKeptManifest(
   return true;
 }
 
-/** A free place in the history, below the root: clocks go back, and are coarse. */
-export function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): string {
+/** How far ahead of the clock a state may be named, in milliseconds: a clock that was further ahead would name all later states, too. */
+const MOST_AHEAD_MS = 24 * 3_600_000;
+
+/**
+ * A free place in the history, below the root. Clocks go back, and are coarse: a state comes after all earlier ones of its target, or
+ * pruning would take the files that those need.
+ */
+export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
   const { layout } = disk;
-  for (let atMs = disk.now(); ; atMs += 1) {
+  const nowMs = disk.now();
+  const kept = await readHistory(layout, path);
+  const lastMs = kept.findLast((entry) => entry.path === path)?.atMs ?? 0;
+  const isAfter = lastMs >= nowMs && lastMs - nowMs < MOST_AHEAD_MS;
+  for (let atMs = isAfter ? lastMs + 1 : nowMs; ; atMs += 1) {
     const place = join(layout.history, path, historyName(atMs, kind));
     if (statsNow(place) === null && statsNow(`${place}.json`) === null) return relative(layout.root, place);
   }

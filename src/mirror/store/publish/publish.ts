@@ -165,7 +165,7 @@ async function retirement(
   const { name, tree } = treeAt(layout, path);
   if (name !== null) await keepPublished(stage, tree, 'all', onProgress);
   const isMarked = manifest !== null && (await stageKeptManifest(disk, stage, path, manifest));
-  return retireRenames(path, freeHistoryPath(disk, path, 'retired'), name !== null, isMarked);
+  return retireRenames(path, await freeHistoryPath(disk, path, 'retired'), name !== null, isMarked);
 }
 
 /**
