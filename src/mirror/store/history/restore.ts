@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { chmod, constants, copyFile, mkdir, readdir, rename, rm, utimes } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import { syncDirectory } from '../../../lib/disk/durable.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
@@ -80,7 +80,8 @@ function lostBytes(place: string, lost: readonly ManifestFile[]): MirrorError {
 }
 
 /**
- * Copies files into a new folder, which appears whole or not at all. No other user can read it until every copy was checked.
+ * Copies files into a new folder, which appears whole or not at all, or into an empty one, which keeps its owner and mode. No other user can
+ * read them until every copy was checked.
  * @param folder must not exist, or be empty
  * @throws MirrorError `history.occupied`, `history.damaged`, `disk.*`, and the reason of `signal`
  */
@@ -98,13 +99,16 @@ export async function restoreInto(
       });
     }
     await mkdir(dirname(folder), { recursive: true });
-    const partial = join(dirname(folder), `.${basename(folder)}.${randomUUID()}`);
+    // An empty folder may be a mount point, or the working folder of a shell.
+    const around = present === null ? dirname(folder) : folder;
+    const partial = join(around, `.restore-${randomUUID()}`);
     try {
       await mkdir(partial, { mode: 0o700 });
       const tree = join(partial, 'tree');
       await copyFiles(tree, found, signal, onBytes);
-      await rename(tree, folder);
-      await syncDirectory(dirname(folder));
+      if (present === null) await rename(tree, folder);
+      else for (const name of await readdir(tree)) await rename(join(tree, name), join(folder, name));
+      await syncDirectory(around);
     } finally {
       await rm(partial, { recursive: true, force: true });
     }

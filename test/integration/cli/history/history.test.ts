@@ -64,9 +64,11 @@ describe('trees deleted from the service', () => {
     expect(String(describeHistory(entry === undefined ? [] : [entry]))).toContain('Gone/main  retired');
 
     const to = join(await temporaryFolder(), 'a/b');
+    await mkdir(to, { recursive: true, mode: 0o700 });
     const request = { target: 'mirror/Gone/main/', atMs: null, to };
     expect(await restoreHistory(mirror.diskSettings, request)).toMatchObject({ files: 2, folder: to });
     expect(await readFile(join(to, 'notes/a.txt'), 'utf8')).toBe('two');
+    expect((await lstat(to)).mode & 0o777).toBe(0o700);
     const { mtimeMs } = await lstat(join(to, 'plan.xlsx'));
     expect(published['Gone/main/plan.xlsx']?.split(' ')).toContain(`${mtimeMs}000000`);
     expect(await refusalOf(mirror, request)).toMatchObject({ code: 'history.occupied' });
