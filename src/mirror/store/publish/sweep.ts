@@ -6,6 +6,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { linkNow } from '../../../lib/disk/read.ts';
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
 import { targetOf } from '../../plan/record.ts';
 import { targetKey } from '../../upstream/listing.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
@@ -42,7 +43,7 @@ async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: A
   const nowMs = now();
   const due = (await readdir(layout.trash)).filter((name) => {
     const untilMs = Number(name.slice(0, name.indexOf('-')));
-    return untilMs <= nowMs || untilMs > nowMs + readerGraceMs || Number.isNaN(untilMs);
+    return untilMs <= nowMs || untilMs > nowMs + readerGraceMs + CLOCK_STEP_MS || Number.isNaN(untilMs);
   });
   await removeUnlessLeased(gate, due, signal, (name) =>
     rm(join(layout.trash, name), { recursive: true, force: true }),

@@ -276,6 +276,14 @@ describe('publish: link', () => {
     expect(await textsIn(placeIn(directory))).toEqual(NEXT);
   });
 
+  it('keeps, like the other modes, a replaced tree for its readers when the clock is set back a little', async () => {
+    const mirror = await opened(await temporaryFolder(), 'exchange');
+    await publish(mirror, FIRST);
+    await publish(mirror, NEXT);
+    await mirror.sweepLater(-2000);
+    expect(await readdir(mirror.store.layout.trash)).toHaveLength(1);
+  });
+
   it.each<[string, (place: string) => Promise<unknown>]>([
     ['removed', (place) => rm(place)],
     ['replaced by a folder', (place) => rm(place).then(() => mkdir(place))],
