@@ -1,5 +1,5 @@
 import { toMirrorError } from '../lib/errors/errors.ts';
-import type { DriftNote, Published, TargetRecord } from '../mirror/plan/record.ts';
+import { type DriftNote, type Published, type TargetRecord, targetOf } from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
@@ -28,28 +28,34 @@ export async function noteDrift(
 ): Promise<boolean> {
   const manifest = await publishedManifest(store.layout, path);
   if (manifest === null) return true;
-  const { repository, branch } = manifest;
-  return state.saveDrift({ repositoryId: repository.id, branch }, path, note);
+  return state.saveDrift(targetOf(manifest), path, note);
 }
 
 /**
- * Compares all trees of a copied or restored directory with their manifests, records differing ones for the next pass to repair,
- * and only then gives the directory its id: a backup taken during a publish may contain a tree and a manifest that do not
- * match. If a note cannot be saved, the directory stays without an id, and the next opening compares again.
+ * Compares trees that may be from a backup with their manifests, and records differing ones for the next pass to repair: a backup taken
+ * during a publish may contain a tree and a manifest that do not match. In a copied or restored directory these are all, and only then
+ * it gets its id; if a note cannot be saved, it stays without one, and the next opening compares again. Elsewhere they are the trees
+ * whose manifest is not the recorded file.
+ * @param records by {@link targetKey}
  * @param onScanned receives the progress
  * @throws MirrorError `directory.*`, `disk.*`
  */
 export async function noteRestored(
   parts: { readonly store: MirrorStore; readonly state: Pick<State, 'saveDrift'> },
+  records: ReadonlyMap<string, Pick<TargetRecord, 'tree'>>,
   nowMs: number,
   onScanned: (doneTargets: number, targets: number) => void,
 ): Promise<void> {
   const { store } = parts;
-  if (!store.isNew) return;
-  const { published } = await store.inventory.read();
+  const { published, trees } = await store.inventory.read();
+  const isRestored = (each: Published): boolean => {
+    const recorded = records.get(targetKey(targetOf(each)))?.tree ?? null;
+    return store.isNew || (recorded !== null && recorded.stamp !== trees.get(each.path)?.stamp);
+  };
+  const restored = published.filter(isRestored);
   let areNoted = true;
-  for (const [index, { path }] of published.entries()) {
-    onScanned(index, published.length);
+  for (const [index, { path }] of restored.entries()) {
+    onScanned(index, restored.length);
     // A tree that cannot be examined differs, too.
     const differences = await findDrift(store.layout, path, new AbortController().signal).then(
       (drift) => drift.differences,
@@ -59,8 +65,8 @@ export async function noteRestored(
     );
     if (differences.length > 0) areNoted = (await noteForRepair(parts, path, differences, nowMs)) && areNoted;
   }
-  if (published.length > 0) onScanned(published.length, published.length);
-  if (areNoted) await keepDirectoryId(store);
+  if (restored.length > 0) onScanned(restored.length, restored.length);
+  if (areNoted && store.isNew) await keepDirectoryId(store);
 }
 
 /** Makes the next pass repair a tree. @returns as {@link noteDrift} @throws MirrorError `disk.failed` */
@@ -79,9 +85,9 @@ export function driftNotesIn(
   published: readonly Pick<Published, 'path' | 'repository' | 'branch'>[],
 ): Map<string, DriftNote> {
   const notes = new Map<string, DriftNote>();
-  for (const { path, repository, branch } of published) {
-    const drift = records.get(targetKey({ repositoryId: repository.id, branch }))?.drift ?? null;
-    if (drift !== null) notes.set(path, drift);
+  for (const tree of published) {
+    const drift = records.get(targetKey(targetOf(tree)))?.drift ?? null;
+    if (drift !== null) notes.set(tree.path, drift);
   }
   return notes;
 }

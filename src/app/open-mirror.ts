@@ -94,9 +94,9 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink, opti
   try {
     for (const target of store.recovered) emit({ name: 'publish.recovered', target });
     for (const limit of store.limits) emit({ name: 'publish.fallback', directory: store.layout.root, limit });
-    const { state } = await openRecalledState(settings, store, false, emit);
+    const { state, records } = await openRecalledState(settings, store, false, emit);
     opened = state;
-    await noteRestored({ store, state }, Date.now(), (done, total) => monitor.scanned(done, total));
+    await noteRestored({ store, state }, records, Date.now(), (...scanned) => monitor.scanned(...scanned));
     let onPublished: PassContext['onPublished'] = () => {};
     const queue = new PullQueue(outlastsPasses, emit);
     const lasting = {

@@ -1,4 +1,4 @@
-import { rm, writeFile } from 'node:fs/promises';
+import { cp, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { noteForRepair, noteRestored } from '../../../src/app/drift-notes.ts';
@@ -16,6 +16,28 @@ it('are found by the paths of their trees, also of two branches that differ in c
   expect([...(await driftNotesOf(mirror)).keys()].sort()).toEqual(targets);
 });
 
+it('are made for trees whose manifest came from a backup, although the state cache is the present one', async () => {
+  const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+  const [tree, manifest] = ['mirror/Plan/main', 'manifests/Plan/main.json'].map((path) =>
+    join(mirror.directory, path),
+  ) as [string, string];
+  await cp(tree, `${mirror.directory}-backup`, { recursive: true, preserveTimestamps: true });
+  service.write(repository, 'main', 'a.xlsx', 'newer');
+  await mirror.pass();
+  await cp(manifest, `${mirror.directory}-backup.json`, { preserveTimestamps: true });
+  await mirror.stop();
+  for (const [place, backup] of [
+    [tree, '-backup'],
+    [manifest, '-backup.json'],
+  ] as const) {
+    await rm(place, { recursive: true });
+    await rename(mirror.directory + backup, place);
+  }
+  await mirror.restart();
+  await mirror.pass();
+  await mirror.expectExact();
+});
+
 it('of a restored directory are looked for again where they could not be saved', async () => {
   const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
   const file = join(mirror.directory, 'mirror/Plan/main/a.xlsx');
@@ -25,7 +47,7 @@ it('of a restored directory are looked for again where they could not be saved',
   await rm(join(layout.internal, 'directory-id'));
   const store = { ...mirror.context.store, isNew: true };
   const state = { saveDrift: () => Promise.resolve(false) };
-  await noteRestored({ store, state }, Date.now(), () => {});
+  await noteRestored({ store, state }, new Map(), Date.now(), () => {});
   expect(await knownDirectoryId(layout)).toBeNull();
   await mirror.restart();
   expect(await knownDirectoryId(layout)).not.toBeNull();
