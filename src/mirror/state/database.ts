@@ -2,6 +2,8 @@ import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 
+import { statsNow } from '../../lib/disk/read.ts';
+
 /** A key and its value in a database. Keys are of ASCII characters: digests, identifiers and names of documents. */
 export type Entry = readonly [key: string, value: string];
 
@@ -14,6 +16,8 @@ export interface Database {
   /** All entries; those that are written or removed during the reading may or may not be included. */
   readonly entries: (namespace: string) => AsyncGenerator<Entry, void>;
   readonly close: () => Promise<void>;
+  /** Opens the file again if it is no longer the one that was opened. @returns whether it did, so that the entries may be others */
+  readonly renew?: () => Promise<boolean>;
 }
 
 /** The most entries that one call of a database reads or writes. */
@@ -99,6 +103,59 @@ export async function openSqlite(file: string, onReset: (reason: string) => void
     for (const suffix of SUFFIXES) await rm(file + suffix, { force: true });
     return databaseOn(openForWriting(file));
   }
+}
+
+/** How long the store stays in memory before its file is tried again, in milliseconds. */
+const TRY_AGAIN_MS = 60_000;
+
+/**
+ * Opens the embedded store or, while its file cannot be opened, one in memory: the mirror only uses it to save requests. `renew` opens the
+ * file again if someone removed or replaced it, or once it can be opened: commands read the file.
+ * @param onReset as {@link openSqlite}
+ */
+export async function openEmbedded(file: string, onReset: (reason: string) => void): Promise<Database> {
+  const inode = (): number | null => statsNow(file)?.ino ?? null;
+  /** Null for a store in memory. */
+  let openedInode: number | null = null;
+  let triedAtMs = 0;
+  const open = async (): Promise<Database> => {
+    triedAtMs = performance.now();
+    const database = await openSqlite(file, onReset);
+    openedInode = inode();
+    return database;
+  };
+  const inMemory = (error: Error): Database => {
+    openedInode = null;
+    onReset(`${file} cannot be opened (${error.message}); what is remembered is lost when the program ends`);
+    return openInMemory();
+  };
+  let current = await open().catch(inMemory);
+  let isClosed = false;
+  return {
+    read: (...asked) => current.read(...asked),
+    write: (...asked) => current.write(...asked),
+    remove: (...asked) => current.remove(...asked),
+    entries: (namespace) => current.entries(namespace),
+    close: () => {
+      isClosed = true;
+      return current.close();
+    },
+    renew: async () => {
+      if (isClosed) return false;
+      if (openedInode === null) {
+        if (performance.now() - triedAtMs < TRY_AGAIN_MS) return false;
+        const found = await open().catch(() => null);
+        current = found ?? current;
+        return found !== null;
+      }
+      if (inode() === openedInode) return false;
+      onReset(`${file} was removed or replaced while it was in use`);
+      // First, as closing removes the log of the file with this name.
+      await current.close();
+      current = await open().catch(inMemory);
+      return true;
+    },
+  };
 }
 
 /** Opens an empty store, which is lost when it is closed. */

@@ -9,7 +9,13 @@ import { type DriftNote, emptyRecord, type TargetRecord } from '../plan/record.t
 import type { Shard } from '../plan/selection.ts';
 import { type ShareReport, shareReportSchema } from '../store/documents.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
-import { type Database, namespaceStore, openInMemory, openSqlite, openSqliteForReading } from './database.ts';
+import {
+  type Database,
+  namespaceStore,
+  openEmbedded,
+  openInMemory,
+  openSqliteForReading,
+} from './database.ts';
 import {
   DOCUMENTS,
   type Documents,
@@ -90,14 +96,7 @@ async function openDatabase({ address, file, readOnly, onReset }: StateOptions):
     if (readable === null && existsSync(file)) onReset(`${file} cannot be read`);
     return readable ?? openInMemory();
   }
-  try {
-    return await openSqlite(file, onReset);
-  } catch (error) {
-    // The mirror only uses it to save requests, and is correct without it.
-    const why = error instanceof Error ? error.message : String(error);
-    onReset(`${file} cannot be opened (${why}); what is remembered is lost when the program ends`);
-    return openInMemory();
-  }
+  return openEmbedded(file, onReset);
 }
 
 /**
@@ -284,14 +283,26 @@ export class State {
     );
   }
 
+  /** Writes what is known to a store that was opened again. @returns whether it was */
+  async #renew(): Promise<boolean> {
+    if ((await this.#database.renew?.()) !== true) return false;
+    if (this.#contents === null) return true;
+    const { records, listedAtMs } = this.#contents;
+    const own = [...records.values()].map((stored) => ownTime(recordOf(stored, listedAtMs)));
+    this.#contents = { records: new Map(), listedAtMs: null };
+    await this.#write(own);
+    return true;
+  }
+
   /** Runs calls one after the other. After a failure, further calls fail without a try for a while, and the stored state is unknown. */
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     return this.#queue.run(async () => {
       const before = this.#failure;
       if (before !== null && performance.now() - before.atMs < PAUSE_MS) throw before.error;
       try {
+        const isRenewed = await this.#renew();
         const result = await work();
-        if (before !== null) this.#listener.onRecovered();
+        if (before !== null || isRenewed) this.#listener.onRecovered();
         this.#failure = null;
         return result;
       } catch (cause) {

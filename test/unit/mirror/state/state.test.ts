@@ -1,5 +1,5 @@
 import type { TargetRecord } from '../../../../src/mirror/plan/record.ts';
-import { readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -212,11 +212,31 @@ describe('the state cache', () => {
     expect(resets).toEqual([]);
   });
 
-  it('continues in memory, with a report, if its file cannot be made', async () => {
-    const state = await opened({ file: join(folder, 'missing', 'state.db') });
+  it('continues in memory, with a report, if its file cannot be made, and uses the file once it can', async () => {
+    file = join(folder, 'missing', 'state.db');
+    const state = await opened();
     expect(resets).toEqual([expect.stringContaining('lost when the program ends')]);
     await state.saveRecords(RECORDS);
     expect((await state.records()).size).toBe(RECORDS.length);
+    await mkdir(join(folder, 'missing'));
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 120_000);
+    expect(await state.lastPass()).toBeNull();
+    vi.restoreAllMocks();
+    const reader = await opened({ readOnly: true });
+    expect(await reader.records()).toEqual(await state.records());
+  });
+
+  it('writes what it knows to a new file if someone removed or replaced its own', async () => {
+    const state = await opened();
+    await state.saveRecords(RECORDS);
+    const known = await state.records();
+    for (const replace of [() => Promise.resolve(), () => writeFile(file, '')]) {
+      for (const suffix of ['', '-wal', '-shm']) await rm(file + suffix, { force: true });
+      await replace();
+      expect(await state.lastPass()).toBeNull();
+      expect(await (await opened({ readOnly: true })).records()).toEqual(known);
+    }
+    expect(resets).toEqual([1, 2].map(() => expect.stringContaining('removed or replaced') as string));
   });
 
   it('says what is wrong after it was closed', async () => {
