@@ -80,15 +80,15 @@ export async function askDaemon<Name extends TaskName>(
       if (backUntilMs === null)
         throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
     } catch (error) {
-      const rest = kind === 'read' ? '' : ' The daemon goes on with the work.';
-      const message = `Interrupted: this command waits no more.${rest}`;
+      const rest = kind === 'read' ? '' : ' The daemon continues the work.';
+      const message = `Interrupted: this command no longer waits.${rest}`;
       if (signal.aborted) throw new MirrorError('pass.abandoned', message, { cause: error });
       if (error instanceof MirrorError) throw error;
       backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
     }
     if (performance.now() < backUntilMs) continue;
-    const message = `The daemon closed the connection before it replied. (${layout.root})`;
-    const hint = `It ended, or too many commands ask it: \`${ownCommand('status')}\` says how the mirror is.`;
+    const message = `The daemon of ${layout.root} closed the connection before it replied.`;
+    const hint = `It ended, or too many commands are waiting; \`${ownCommand('status')}\` shows the mirror.`;
     throw new MirrorError('daemon.absent', message, { hint });
   }
 }
@@ -137,7 +137,7 @@ async function* linesOf(response: IncomingMessage): AsyncGenerator<string> {
 }
 
 function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
-  return new MirrorError('daemon.absent', `The daemon does not take the request: ${why} (${root})`, {
+  return new MirrorError('daemon.absent', `The daemon of ${root} does not accept the request: ${why}`, {
     hint: 'The daemon may hang, or be of another version than the command: restart it.',
   });
 }

@@ -102,7 +102,7 @@ export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, mea
   'target.slow_ended': ['debug', 'A slow pull ended.'],
   'target.pulled': ['info', 'A pull ended, with the files that it published.'],
   'target.moved': ['info', 'The repository was renamed, and the tree moved.'],
-  'target.retired': ['warn', 'A target is gone; its tree is in the history.'],
+  'target.retired': ['warn', 'A tree moved from the mirror to the history.'],
   'target.held': ['warn', 'The pass leaves a target as it is on purpose, with the reason.'],
   'deletion.held': ['error', 'A large deletion waits. `approve TARGET` shows it, and asks.'],
   'deletion.approved': ['info', 'A deletion that someone approved is carried out.'],

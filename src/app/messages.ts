@@ -20,7 +20,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until it is approved to go';
+      return 'another instance mirrors it now; the copy here stays until its removal is approved';
     case 'deselected':
       return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is still mirrored`;
   }
@@ -91,16 +91,15 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
     `${event.target}: the slow pull ended after ${roughDuration(event.durationMs)} (${event.result})`,
   'target.pulled': (event) => `${event.target}: ${describePull(event)}`,
   'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
-  'target.retired': (event) =>
-    `${event.target}: gone from the service (${event.reason}); its tree went to history/`,
+  'target.retired': (event) => `${event.target}: its tree moved to history/ (${event.reason})`,
   'target.held': (event) =>
     `${event.target}: ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
   'deletion.held': ({ target, ...held }) =>
-    `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} If it is to go: ${ownCommand('approve', target)}`,
+    `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} To approve: ${ownCommand('approve', target)}`,
   'deletion.approved': (event) =>
     `${event.target}: deleting ${event.subject === 'files' ? 'its files' : 'the target'}, as approved`,
   'target.missing': (event) =>
-    `${event.target}: missing from ${counted(event.passes, 'answer')} of the service in a row; kept for now`,
+    `${event.target}: the service no longer has it (${counted(event.passes, 'answer')} in a row); kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>

@@ -15,7 +15,7 @@ import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
 import { branchSegment, type TargetId } from '../mirror/upstream/listing.ts';
 
-/** Opens a mirror for reports. Kept apart from the code of passes, which takes much longer to load. */
+// Reports need this file alone: the code of passes takes much longer to load.
 
 const LEAST_STALENESS_MS = 15 * 60_000;
 

@@ -27,7 +27,7 @@ export interface FileChange {
   readonly version?: string;
 }
 
-/** The files that differ between two inventories: added, then changed, then removed files. */
+/** The files that differ between two manifests: added, then changed, then removed files. */
 export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
   const { added, changed, removed } = treeChanges(before, after);
   const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));

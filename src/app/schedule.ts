@@ -9,7 +9,7 @@ const LOOKED_OVER_MS = 9 * 24 * HOUR_MS;
 /** Number of runs to examine, at least and at most. */
 const RUNS_LOOKED_AT = [60, 20_000] as const;
 
-/** Two months: every zone with summer time has it in exactly one of them. */
+/** January and July: every zone with daylight saving time has it in exactly one of them. */
 const MONTHS = [0, 6];
 
 /**

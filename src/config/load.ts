@@ -95,7 +95,7 @@ const COMMON_NAMES = ['config.yaml', 'config.yml', 'workbook-mirror.yaml', 'work
 /** Reports where a settings file was looked for. */
 function noFileAdvice(path: string, cwd: string): string {
   const here = COMMON_NAMES.find((name) => existsSync(join(cwd, name)));
-  const named = `--config ${here ?? 'FILE'} behind the command`;
+  const named = `--config ${here ?? 'FILE'} after the command`;
   const found = here === undefined ? '' : `, and ${join(cwd, here)} is read only where it is named`;
   return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
 }

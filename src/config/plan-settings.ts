@@ -10,7 +10,9 @@ import { invalidValue } from './problems.ts';
 /** The settings with values that the plan uses: limits of deletions, retentions and shards. */
 
 /** The limit for deletions without approval. */
-export const deletionLimit = kindOf('<share|number|off>', parseDeletionLimit, { spell: formatDeletionLimit });
+export const deletionLimit = kindOf('<percent|number|off>', parseDeletionLimit, {
+  spell: formatDeletionLimit,
+});
 
 function parseDeletionLimit(text: string): DeletionLimit {
   const trimmed = text.trim();
@@ -18,7 +20,7 @@ function parseDeletionLimit(text: string): DeletionLimit {
   if (/^\d{1,9}$/.test(trimmed)) return { kind: 'count', count: Number(trimmed) };
   const percent = Number(/^(\d{1,3}(?:\.\d{1,3})?) ?%$/.exec(trimmed)?.[1] ?? Number.NaN);
   if (percent <= 100) return { kind: 'share', percent };
-  throw invalidValue('expected a share such as 20%, a number such as 100, or off');
+  throw invalidValue('expected a percentage such as 20%, a number such as 100, or off');
 }
 
 function formatDeletionLimit(limit: DeletionLimit): string {
@@ -75,7 +77,7 @@ export function parseShard(text: string, hostName: string, completionIndex: stri
   if (index >= 1 && index <= count) return { index, count };
   throw invalidValue(
     which === 'auto'
-      ? `expected a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX, or where that is not set at the end of the host name, as a` +
+      ? `expected a number from 0 to ${count - 1} in the variable JOB_COMPLETION_INDEX or, if that is not set, at the end of the host name, as a` +
           ` StatefulSet gives it; they are ${JSON.stringify(completionIndex ?? '')} and ${JSON.stringify(hostName)}`
       : `expected an index from 1 to ${count}, as ${count} instances share the work`,
   );

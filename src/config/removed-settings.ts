@@ -19,7 +19,7 @@ const ADVICE: Readonly<Record<string, string>> = {
     'leave it out: a request is tried four times more, a download as long as each try brings more of it',
   'service.maxRetryDelay':
     'leave it out: a request waits for 30 seconds at most, and then fails until the next pass',
-  'service.maxAnswerSize': 'leave it out: a list may have 256 MiB, or so much in each of its pages',
+  'service.maxAnswerSize': 'leave it out: a list, or each of its pages, may have 256 MiB',
   'archive.maxRatio': 'leave it out: archive.maxUnpackedSize says how many bytes an archive may unpack to',
   dedup:
     'leave it out: each target stores its own files; on btrfs and xfs, duperemove makes equal files share blocks',

@@ -73,7 +73,7 @@ export const settingsSchema = {
       'Losing the cache costs requests, never data. A password in the address is masked in every output.',
     needsRestart: true,
   }),
-  concurrency: setting(integer(1, 64), { description: 'pulls at once', default: 4 }),
+  concurrency: setting(integer(1, 64), { description: 'most pulls at a time', default: 4 }),
   content: setting(choice(['auto', 'workbooks', 'all']), {
     default: 'auto',
     description:
@@ -88,7 +88,7 @@ export const settingsSchema = {
   }),
   fullCheck: setting(duration('1m', YEAR), {
     default: '24h',
-    description: 'how often the contents of every target are compared whole; spread over that time',
+    description: 'how often the whole contents of every target are compared; spread over that time',
   }),
   maxStaleness: setting(duration('1s', YEAR), {
     description: 'a target that was verified longer ago is stale',
@@ -108,7 +108,7 @@ export const settingsSchema = {
   }),
   'guard.targets': setting(deletionLimit, {
     default: '20%',
-    description: 'most targets that one pass may retire: a share or a number',
+    description: 'most targets that one pass may retire: a percentage or a number',
   }),
   'guard.files': setting(deletionLimit, {
     default: '50%',

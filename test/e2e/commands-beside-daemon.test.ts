@@ -123,7 +123,7 @@ describe('a command next to a daemon, without keys', () => {
     waiting.child.kill('SIGINT');
     expect(await waiting.ended).toMatchObject({
       exitCode: 1,
-      stderr: saying('The daemon goes on with the work'),
+      stderr: saying('The daemon continues the work'),
     });
     expect(await on('status')).toMatchObject({ stdout: saying('Current pass: ') });
   });

@@ -68,7 +68,7 @@ it.skipIf(!hasProgram('man') || !hasProgram('groff'))('help is a manual page wit
 });
 
 describe('a new user', () => {
-  it('learns how to begin', async () => {
+  it('gets an error that names `help five-minutes`', async () => {
     const { exitCode, stderr } = await runHere(['sync']);
     expect(exitCode).toBe(2);
     expect(stderr).toContain('`workbook-mirror help five-minutes` how to begin');

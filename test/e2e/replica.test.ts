@@ -209,7 +209,7 @@ it('serve --from-mirror answers next to the daemon, reports its age, and ends wi
   const serve = start(['serve', '--from-mirror', '--serve-listen', '127.0.0.1:0'], embedded.settings);
   await serve.prints(/^http:/m);
   expect(serve.stderr()).toContain('read-only: 3 repositories, 6 branches.');
-  expect(serve.stderr()).toMatch(/Verified longest ago: .* The daemon's last pass: .* ago\./);
+  expect(serve.stderr()).toMatch(/Oldest data: verified .* The daemon's last pass: .* ago\./);
   const baseUrl = serve.stdout().trim();
   const key = /apiKey: (\S+)/.exec(serve.stderr())?.[1] ?? '';
   const answer = await fetch(`${baseUrl}/repos`, { headers: { 'x-api-key': key } });

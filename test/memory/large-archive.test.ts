@@ -70,7 +70,7 @@ async function peakOf(sizes: Sizes): Promise<number> {
   return Math.round((peakKb * 1024) / 1e6);
 }
 
-it('takes less than 200 MB more for an archive of 2 GiB than for one of 20 kB', async () => {
+it('sync takes less than 200 MB more for an archive of 2 GiB than for one of 20 kB', async () => {
   const [small, large] = [await peakOf(SMALL), await peakOf(LARGE)];
   process.stdout.write(`peak memory: ${small} MB for 20 kB, ${large} MB for 2 GiB\n`);
   expect(large - small).toBeLessThan(200);

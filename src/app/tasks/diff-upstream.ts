@@ -78,7 +78,7 @@ async function compare(
     throw new MirrorError(
       'listing.inconsistent',
       `The service's lists do not tell what is at ${path} now: it ${HOLD_REASONS[action.reason].says}.`,
-      { hint: `Try again when they do; \`${ownCommand('plan')}\` shows what a pass makes of them.` },
+      { hint: `Try again later; \`${ownCommand('plan')}\` shows the reason.` },
     );
   }
   if (action.kind !== 'pull') return gone;

@@ -59,7 +59,7 @@ export function listForgettable(
       if (entry !== null) return entry ?? [];
       const message = `${path} cannot be forgotten: the settings select it and the service has it, so that the next pass would mirror it again.`;
       throw new MirrorError('target.mirrored', message, {
-        hint: `Leave it out first, with repositories.exclude or branches.exclude: \`${ownCommand('help settings')}\` describes them.`,
+        hint: `Exclude it first, with repositories.exclude or branches.exclude: \`${ownCommand('help settings')}\` describes them.`,
       });
     });
   });
@@ -101,7 +101,7 @@ async function forgetNow(
   const keys = new Set(entries.map(({ id }) => targetKey(id)));
   for (const { target, id } of entries) {
     if (isPulling(target)) {
-      const message = `${target} cannot be forgotten now: a pull of it goes on.`;
+      const message = `${target} cannot be forgotten now: it is being pulled.`;
       throw new MirrorError('target.mirrored', message, { hint: 'Try again when it has ended.' });
     }
     const manifest = await publishedManifest(store.layout, target);

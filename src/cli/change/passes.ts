@@ -99,7 +99,7 @@ export async function runSync(command: Command): Promise<Outcome> {
       : [await syncHere(command, adopt === true, names)];
   const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
   const { settings } = settingsOf(command, ['directory']);
-  // Each share has its own records: it judges its targets itself.
+  // Each shard has its own records, so each decides about its own targets.
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;

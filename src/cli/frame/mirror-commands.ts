@@ -17,7 +17,7 @@ export function addPassCommands(program: Command): void {
   declare(program, 'run', RUN_FLAGS, () => Promise.resolve(runDaemon))
     .summary('run the daemon')
     .description(
-      'Makes a pass at once, then one at every tick of `schedule`. Logs to standard output. SIGHUP asks for a pass now; SIGTERM and ' +
+      'Makes a pass immediately, then on `schedule`. Logs to standard output. SIGHUP asks for a pass now; SIGTERM and ' +
         'SIGINT stop it.\n\n' +
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
@@ -25,7 +25,7 @@ export function addPassCommands(program: Command): void {
   report(program, 'sync', PASS_FLAGS, async () => (await import('../change/passes.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
-      'Polls the service, pulls and publishes what changed: of named targets alone, or of all. The exit code is about these. Targets ' +
+      'Polls the service, pulls and publishes changes of the named targets, or of all. The exit code covers only these. Targets ' +
         'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
         'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
     )
@@ -68,8 +68,8 @@ export function addReportCommands(program: Command): void {
         'Example: workbook-mirror status "Accounting/*"',
     )
     .argument(...TARGETS_OR_ALL)
-    .option('--all', 'list every target, and of all shares, if several instances mirror one service')
-    .option('--problems', 'list only targets that are not as they should be');
+    .option('--all', 'list every target, and all shards if several instances mirror one service')
+    .option('--problems', 'list only targets with problems');
   report(program, 'why', DISK_FLAGS, async () => (await import('../read/why.ts')).runWhy)
     .summary('explain the state of a target or file')
     .description(
@@ -91,7 +91,7 @@ export function addReportCommands(program: Command): void {
     .summary('list the files that differ between two states')
     .description(
       'Compares the published tree with the state before it, or with what the service has now. Exits with 0 if no file differs, 1 if ' +
-        'one does, 2 if that cannot be found out, 3 if the service cannot be reached.\n\n' +
+        'one does, 2 if that is unknown, 3 if the service is unreachable.\n\n' +
         'Example: workbook-mirror diff Accounting/main --upstream',
     )
     .argument('<target>', 'a target as below mirror/')
@@ -181,7 +181,7 @@ export function addHistoryCommands(program: Command): void {
     )
     .argument('<target>', 'a target as below mirror/')
     .argument('[paths...]', 'files of it, or folders; everything if none is named')
-    .option('--at <time>', 'the state that the mirror had at this time; otherwise the latest that is kept')
+    .option('--at <time>', 'the state of the mirror at this time; default: the latest in the history')
     .option('--to <folder>', 'a folder that does not exist yet');
 }
 

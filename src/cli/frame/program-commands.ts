@@ -32,7 +32,7 @@ export function addConfigCommands(program: Command): void {
         'Example: workbook-mirror config check --config config.yaml --online',
     )
     .addOption(
-      new Option('--for <command>', 'the command that is to run with them (default: run)').choices([
+      new Option('--for <command>', 'the command that uses the settings (default: run)').choices([
         'run',
         'serve',
       ]),
@@ -49,7 +49,7 @@ export function addConfigCommands(program: Command): void {
     .summary('send a notification, or run a hook command, once as a test')
     .description(
       'Sends one request to hooks.webhook or hooks.heartbeat, or runs hooks.afterPublish or hooks.beforePublish for a target that is ' +
-        'mirrored, with MIRROR_TEST=1. Shows request and answer, or output. Remembers nothing. Exits with 1 where it fails.\n\n' +
+        'mirrored, with MIRROR_TEST=1. Shows request and answer, or output. Records nothing. Exits with 1 if it fails.\n\n' +
         'Example: workbook-mirror hooks test webhook\n         workbook-mirror hooks test after-publish Accounting/main',
     )
     .addArgument(

@@ -20,7 +20,7 @@ export function addListCommands(program: Command): void {
     .summary('create a repository in the service')
     .description(
       'POST /repos: a drag-and-drop repository by its name, or a repository connected to a Git repository by its address. ' +
-        'It is not sent twice where it may have been created already.\n\n' +
+        'If the answer is lost, the request is not repeated.\n\n' +
         'Example: workbook-mirror repos create --name Accounting',
     )
     .addOption(
@@ -42,8 +42,8 @@ export function addListCommands(program: Command): void {
   )
     .summary('list the workbooks of the service, or of the mirror')
     .description(
-      'GET /v1/workbooks, all pages; with --offline what the manifests of the mirror say, without service, keys or lock. Those ' +
-        'that fit all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
+      'GET /v1/workbooks, all pages; with --offline from the manifests of the mirror, without service, keys or lock. Lists those ' +
+        'that match all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
         "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
     )
     .addOption(
@@ -53,20 +53,20 @@ export function addListCommands(program: Command): void {
       new Option('--offline', 'list the workbooks of the mirror, not of the service').conflicts('status'),
     )
     .option('--name <name>', 'part of a path, or a pattern for one')
-    .option('--author <text>', 'part of who made the version')
-    .option('--branch <pattern>', 'a branch, or a pattern for some')
-    .option('--since <time>', 'made since this time, or in the last 7d')
-    .option('--message <text>', 'part of its message');
+    .option('--author <text>', 'part of the author of the version')
+    .option('--branch <pattern>', 'a branch or a pattern')
+    .option('--since <time>', 'versions since this time, or an age such as 7d')
+    .option('--message <text>', 'part of the message of the version');
   report(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
     .summary('ask the service what its API leaves open')
     .description(
-      'Reads only: GET and HEAD, one request after the other. What it prints names no repository, workbook, person, host or key, ' +
-        'so that it can be sent to others. Ends with 1 when it could not ask everything.\n\n' +
+      'Reads only: GET and HEAD, one request after the other. The report names no repository, workbook, person, host or key, ' +
+        'so that it can be sent to others. Exits with 1 if it ended early.\n\n' +
         'Example: workbook-mirror probe --config config.yaml > probe.txt',
     )
     .option(
       '--with-wrong-key',
-      'also ask without a key and with one that is made up, once each: not where that locks people out',
+      'also send one request without a key and one with a false key; not if that locks accounts',
     )
     .option('--max-requests <number>', 'most requests in all', readCount, PROBE_REQUESTS);
 }
@@ -101,7 +101,7 @@ export function addServiceCommands(program: Command): void {
     .summary('run the embedded service')
     .description(
       'The same API on real Git repositories, to try things with. Prints its base address on standard output, and its log on standard ' +
-        'error. Without any key, it makes some that hold until it stops, and prints them. With --from-mirror it answers, read-only, from ' +
+        'error. If no key is set, it prints temporary ones. With --from-mirror it answers, read-only, from ' +
         'the published mirror in `directory` instead.\n\n' +
         'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
         '         workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
@@ -118,14 +118,14 @@ export function addServiceCommands(program: Command): void {
         'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
     )
     .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
-    .requiredOption('--name <name>', 'whose it is: the author of what is uploaded with it');
+    .requiredOption('--name <name>', 'owner of the key, and author of its uploads');
   report(keys, 'list', KEY_LIST_FLAGS, async () => (await import('../service/keys.ts')).runKeysList)
     .summary('show the keys')
     .description('Example: workbook-mirror keys list --serve-directory ./service');
   declare(keys, 'revoke', KEY_FLAGS, async () => (await import('../service/keys.ts')).runKeysRevoke)
     .summary('end a key')
     .description(
-      'The service refuses it from its next request on.\n\n' +
+      'The service refuses the key from now on.\n\n' +
         'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
     )
     .argument('<id>', 'as in `keys list`, or its beginning');

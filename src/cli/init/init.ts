@@ -44,7 +44,7 @@ const QUESTIONS: readonly Question[] = [
   ['directory', 'Directory of the mirror', tryDirectory],
 ];
 
-const ANOTHER_KEY = 'Type another one: a personal one, no group key.';
+const ANOTHER_KEY = 'Enter another key: a personal one, not a group key.';
 
 const WITHOUT =
   'Give --yes with --service-base-url, --service-api-key-file and, as wanted, --service-api-token-file, --directory, --config.';

@@ -85,7 +85,7 @@ async function stateBefore(
   throw new MirrorError('history.not_found', `The history keeps no state of ${path} before this one.`, {
     hint:
       replaced.kind === 'off'
-        ? `In these settings history.replaced is off: with 10, or 30d, what a newer version replaces is kept from then on. ${others}`
+        ? `history.replaced is off in these settings: set it to 10 or 30d to keep replaced states from now on. ${others}`
         : `In these settings history.replaced keeps ${formatRetention(replaced)}: nothing of it was replaced since, or it is pruned. ${others}`,
   });
 }

@@ -67,7 +67,7 @@ export function why(
       known.length === 0
         ? `Nothing is mirrored there yet: \`${ownCommand('sync')}\` makes a pass.`
         : `\`${ownCommand('status --all')}\` lists all targets, \`${ownCommand('history list')}\` what left the mirror.`;
-    const message = `No target and no file in one is named ${JSON.stringify(asked)}.`;
+    const message = `No target, and no file in a target, is named ${JSON.stringify(asked)}.`;
     throw unknownName('target.unknown', message, asked, known, lists);
   });
 }

@@ -126,7 +126,7 @@ export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, no
   ]);
   const well = shares.filter(({ state }) => state === 'well').length;
   return textOf(
-    `${counted(count, 'share')}, ${well === count ? 'all' : String(well)} well`,
+    `${counted(count, 'shard')}, ${well === count ? 'all' : String(well)} well`,
     shares.map((share) => describeTrouble(share, count, ago)),
     disagreeing.map(
       (each) =>
@@ -138,7 +138,7 @@ export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, no
       firstOf(unattended, TARGETS_SHOWN).map((line) => `  ${line}`),
       '',
     ],
-    table(['SHARE', 'STATE', 'HOST', 'LAST PASS', 'TARGETS', 'NOT WELL', 'OLDEST VERIFIED'], rows),
+    table(['SHARD', 'STATE', 'HOST', 'LAST PASS', 'TARGETS', 'NOT WELL', 'OLDEST VERIFIED'], rows),
   );
 }
 
@@ -148,12 +148,12 @@ function describeTrouble(
   ago: (timeMs: number) => string,
 ): Lines {
   if (state === 'well') return null;
-  if (report === null) return `! No instance has share ${index}: its repositories are not mirrored.`;
+  if (report === null) return `! No instance has shard ${index}: its repositories are not mirrored.`;
   if (state === 'silent')
-    return `! The instance of share ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be late.`;
+    return `! The instance of shard ${index} was last at work ${ago(report.writtenAtMs)}: its ${counted(report.targets, 'target')} may be late.`;
   return [
-    report.failure !== null && `! Share ${index}: ${report.failure}`,
+    report.failure !== null && `! Shard ${index}: ${report.failure}`,
     report.notWell > 0 &&
-      `! Share ${index}: ${counted(report.notWell, 'target')} not as they should be; \`${ownCommand('status --shard', `${index}/${count}`)}\` names them.`,
+      `! Shard ${index}: ${counted(report.notWell, 'target')} with problems; \`${ownCommand('status --shard', `${index}/${count}`)}\` names them.`,
   ];
 }

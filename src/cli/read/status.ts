@@ -101,10 +101,10 @@ export function describeStatus(report: StatusReport, listed = report.targets): T
   const ago = (timeMs: number): string => agoText(timeMs, nowMs);
   return textOf(
     shard !== null &&
-      `Share ${shard.index} of ${shard.count}; \`${ownCommand('status --all')}\` shows all shares.`,
+      `Shard ${shard.index} of ${shard.count}; \`${ownCommand('status --all')}\` shows all shards.`,
     shard === null &&
       report.hasOthers &&
-      `! Instances with shares work here: \`${ownCommand('status --all')}\` shows them, and the setting shard, such as --shard 2/5, selects one.`,
+      `! Several shards share this directory: \`${ownCommand('status --all')}\` shows them, and the setting shard, such as --shard 2/5, selects one.`,
     describeLastPass(report, ago),
     describeHolder(report, ago),
     describeWork(report),
@@ -148,7 +148,7 @@ function describeWork({ live, nowMs }: StatusReport): Lines {
     scan !== null && `Compared with their manifests: ${scan.doneTargets} of ${counted(scan.targets, 'tree')}`,
     pass === null && nextPassAtMs !== null && `Next pass: ${utcTime(nextPassAtMs)}`,
     stateProblem !== null && `! Nothing counts as fresh: ${stateProblem}`,
-    !isListed && '! No pass of the running daemon is on record yet, under its present settings.',
+    !isListed && '! No pass of the daemon under its present settings is on record yet.',
   ];
 }
 

@@ -36,8 +36,8 @@ export function describeExplanation(answer: Answer): TerminalText {
     const { target, leftAtMs } = answer.retired;
     return textOf(
       `${target} is no longer mirrored: it left the mirror at ${utcTime(leftAtMs)}.`,
-      `  what is kept of it:                 ${ownCommand('history list', target)}`,
-      `  to bring it back, without a daemon: ${ownCommand('history restore', target)}`,
+      `  what is kept of it:                    ${ownCommand('history list', target)}`,
+      `  to restore it, with no daemon running: ${ownCommand('history restore', target)}`,
     );
   }
   return describeTarget(answer);
@@ -48,7 +48,7 @@ function describeTarget(explanation: Explanation): TerminalText {
   return textOf(
     `${stateClause(target.target, target.state, target.isStale)}.`,
     `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
-    `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, compared whole ${timeOf(target.checkedAtMs)}`,
+    `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, last full check ${timeOf(target.checkedAtMs)}`,
     target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
     describeFile(explanation),
     '',
@@ -102,7 +102,7 @@ function describeTree({ target: { target, state, drift }, record }: Explanation)
   if (drift === null) return null;
   return [
     `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
-    `  it is repaired when its contents are compared whole, or now by \`${ownCommand('poll', target)}\``,
+    `  the next full check repairs it, or now \`${ownCommand('poll', target)}\``,
   ];
 }
 
@@ -114,7 +114,7 @@ function describeNext(explanation: Explanation): Lines {
     passFailure !== null && `  ! the last pass failed: ${passFailure.code}: ${withHint(passFailure)}`,
     queuedMs !== null && `  queued since ${utcTime(queuedMs)} to be pulled for the first time`,
     describePolls(explanation),
-    nextFullCheckAtMs !== null && `  the contents are compared whole after ${utcTime(nextFullCheckAtMs)}`,
+    nextFullCheckAtMs !== null && `  next full check after ${utcTime(nextFullCheckAtMs)}`,
     describeTree(explanation),
     held !== null && [
       `  held since ${utcTime(held.sinceMs)}, because ${heldSentence(held)}`,
@@ -124,7 +124,7 @@ function describeNext(explanation: Explanation): Lines {
         `    … \`${ownCommand('diff --upstream', name)}\` lists all of them`,
       isApproved
         ? `  approved: the next pass carries it out; ${ownCommand('poll')} makes one now`
-        : `  if it is to go: ${ownCommand('approve', name)}`,
+        : `  to approve: ${ownCommand('approve', name)}`,
     ],
     failure !== null && [
       `  ${failure.code} (${failure.attempts} in a row since ${timeOf(failure.sinceMs)}): ${oneLine(failure.message)}`,

@@ -41,7 +41,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
       const why = systemCode(cause) ?? 'unknown error';
       throw new MirrorError('disk.failed', `The key cannot be printed (${why}), so it was removed again.`, {
         cause,
-        hint: 'Give standard output a place that takes it, and make another one.',
+        hint: 'Redirect standard output to a writable file, and create another key.',
       });
     },
   );
@@ -120,9 +120,9 @@ export function idMeant(asked: string, ids: readonly string[]): string {
 function notFound(asked: string, keys: readonly StoredKey[]): MirrorError {
   if (looksLikeKey(asked)) {
     const same = keys.find(({ sha256 }) => sha256 === digestOfKey(asked));
-    const what = same === undefined ? 'It is no key of this service.' : `Its id is ${same.id}: give that.`;
+    const what = same === undefined ? 'It is not a key of this service.' : `Its id is ${same.id}: give that.`;
     // The key is not repeated: errors are logged.
-    return new MirrorError('key.not_found', 'That is a key itself, and not the id of one.', {
+    return new MirrorError('key.not_found', 'This is a key, not the id of a key.', {
       hint: `${what} Other users of this machine may have seen it in the list of processes.`,
     });
   }

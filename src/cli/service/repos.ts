@@ -82,7 +82,7 @@ async function readPassword(path: string): Promise<string> {
   });
   const password = body.toString().replace(/\r?\n$/, '');
   if (password !== '') return password;
-  throw invalid('--password-file: holds no password.', 'It is to hold one line, the password.');
+  throw invalid('--password-file is empty.', 'Write the password into it, on one line.');
 }
 
 function invalid(message: string, hint: string): MirrorError {

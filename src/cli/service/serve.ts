@@ -134,7 +134,7 @@ async function tellStart(settings: SettingsFor<'directory'>, totals: ReplicaTota
   log(describeAge(totals, lastPass, statusPolicyOf(settings).maxStalenessMs, Date.now()));
   for (const path of totals.unreadable)
     log(
-      `The manifest of ${path} cannot be read or understood: the lists are refused (503) until it can; other contents are given.`,
+      `The manifest of ${path} cannot be read: lists answer 503 until it is repaired; other contents are served.`,
       'error',
     );
 }
@@ -149,7 +149,7 @@ export function describeAge(
   if (oldestVerifiedAtMs === null) return 'Nothing is mirrored yet.';
   const ageMs = nowMs - oldestVerifiedAtMs;
   const late = ageMs > maxStalenessMs ? `, longer than maxStaleness (${roughDuration(maxStalenessMs)})` : '';
-  const oldest = `Verified longest ago: ${utcTime(oldestVerifiedAtMs)}, ${roughDuration(ageMs)} ago${late}.`;
+  const oldest = `Oldest data: verified ${utcTime(oldestVerifiedAtMs)}, ${roughDuration(ageMs)} ago${late}.`;
   if (lastPass === null) return `${oldest} No pass of the daemon is on record.`;
   const end = lastPass.failure === null ? '' : `, failed: ${lastPass.failure.code}`;
   return `${oldest} The daemon's last pass: ${agoText(lastPass.startedAtMs, nowMs)}${end}.`;

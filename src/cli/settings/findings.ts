@@ -40,7 +40,7 @@ export function roomFindings(room: Room | null): Finding[] {
   const { freeBytes, totalBytes, freeInodes, totalInodes } = room;
   const judged = (subject: string, share: number, finding: string): Finding => {
     if (share >= LEAST_FREE.warning) return well(subject, finding);
-    const whatToDo = 'Free some, or give the directory a larger file system.';
+    const whatToDo = 'Delete files there, or use a larger file system.';
     return { verdict: share < LEAST_FREE.error ? 'error' : 'warning', subject, finding, whatToDo };
   };
   return [

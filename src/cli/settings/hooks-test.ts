@@ -71,7 +71,7 @@ async function testRequest(settings: SettingsFor<never>, hook: string) {
     const { status, text } = await closing(createPoster(), (poster) =>
       untilStopped((signal) => poster.send(request, signal)),
     );
-    const message = `The receiver did not take it (status ${status}).`;
+    const message = `The receiver refused the request (status ${status}).`;
     const hint = 'Check the address and the program behind it. Redirects are not followed.';
     const isTaken = status >= 200 && status < 300;
     const failure = isTaken ? null : failureOf(new MirrorError('notification.failed', message, { hint }));
@@ -82,7 +82,7 @@ async function testRequest(settings: SettingsFor<never>, hook: string) {
 }
 
 function webhookRequest(settings: SettingsFor<never>): PostRequest | null {
-  const message = 'This is a test by a person: nothing has happened.';
+  const message = 'This is a test: nothing has happened.';
   const facts = { id: `msg_${randomUUID()}`, at: new Date().toISOString(), host: hostname() };
   const test = { ...facts, type: 'test' as const, fields: { message } };
   const request = requestOf(test, settings.hooks, (text) => scrub(text, secretsOf(settings)));

@@ -190,6 +190,6 @@ function watchFailure(error: unknown): { readonly error: MirrorError; readonly i
   const advice = isOver
     ? 'Raise fs.inotify.max_user_watches and fs.inotify.max_user_instances with sysctl (one watch a folder of the mirror), or the limit of open files.'
     : 'Check the permissions below mirror/.';
-  const hint = `${advice} Until then only the full check finds drift there.`;
+  const hint = `${advice} Until then, drift there is found after each pass.`;
   return { error: new MirrorError('disk.failed', message, { cause: error, hint }), isOver };
 }

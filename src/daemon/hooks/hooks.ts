@@ -74,7 +74,7 @@ export function createHooks(
   };
 }
 
-/** Notifies of events. Troubles are recorded once their notifications have arrived, so that a restart neither repeats nor forgets one. */
+/** Notifies of events. Troubles are recorded once no notification waits: a restart repeats only unsent ones, not those dropped or given up. */
 function startNotifying(
   hooks: () => HttpHooks,
   state: Mirror['state'],

@@ -121,7 +121,7 @@ function createQueue(
   const waiting: MakeRequest[] = [];
   const fail = (error: unknown, attempts: number, isGivenUp = false): void => {
     const failure = eventFailure(error);
-    const hint = isGivenUp ? 'This one is given up.' : failure.hint;
+    const hint = isGivenUp ? 'No further attempt is made.' : failure.hint;
     emit({ name: 'notification.failed', to, attempts, ...failure, hint });
   };
   const { wake, isBusy, close } = createBackgroundWork(
@@ -168,7 +168,7 @@ async function deliver(
       wishMs = Math.min(retryAfterMs, policy.maxDelayMs);
       throw new MirrorError(
         'notification.failed',
-        `${new URL(present.address).origin} refused it (status ${status}).`,
+        `${new URL(present.address).origin} refused the request (status ${status}).`,
         { hint: 'Check the address and the program behind it. Redirects are not followed.' },
       );
     } catch (error) {

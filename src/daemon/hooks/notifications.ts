@@ -81,7 +81,7 @@ export function notificationsOfTargets(
   ];
 }
 
-/** The notification for each state of a target; `over` ends an earlier trouble, null leaves open whether it is over. */
+/** The notification for each state of a target; `over` ends an earlier problem; null says nothing about it. */
 const NOTIFIED_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> = {
   failing: 'target.failed',
   quarantined: 'target.failed',

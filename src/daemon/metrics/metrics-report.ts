@@ -129,7 +129,7 @@ const GAUGES: Gauges<DaemonReport, Value | readonly Sample[]> = {
     ({ version }) => sample({ version, node_version: process.versions.node }, 1),
   ],
   shard_info: [
-    'Always 1; the labels give the share of this instance, if several mirror one service.',
+    'Always 1; the labels give the shard, if several mirror one service.',
     ({ shard }) => shard && sample({ index: String(shard.index), count: String(shard.count) }, 1),
   ],
   targets: ['Targets by state.', ({ targets }) => countBy('state', TARGET_STATES, targets)],

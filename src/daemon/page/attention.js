@@ -106,7 +106,7 @@ function targetProblems({ targets }) {
   }));
   if (held.length > HOLDS_LISTED) {
     const title = `${counted(held.length - HOLDS_LISTED, 'more deletion')} held`;
-    holds.push({ tone: 'held', title, text: 'The table has them all.', selection: { state: 'held' } });
+    holds.push({ tone: 'held', title, text: 'The table lists all.', selection: { state: 'held' } });
   }
   return [...failures, ...unexplained, ...holds];
 }
@@ -129,7 +129,7 @@ function otherProblems({ live, disk }) {
     problems.push({ tone: 'warn', title, text: problem.message, hint: problem.hint });
   }
   if (restartNeeded.length > 0) {
-    const text = `These changed settings take effect after it: ${restartNeeded.join(', ')}.`;
+    const text = `These changed settings wait for it: ${restartNeeded.join(', ')}.`;
     problems.push({ tone: 'warn', title: 'A restart is needed', text });
   }
   for (const { setting, pattern, nearest } of live.selection?.unmatched ?? []) {

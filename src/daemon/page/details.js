@@ -30,7 +30,7 @@ export function detailsOf(target) {
     ...fact('Contents', `${numberText(files)} files, ${sizeText(sizeBytes)}`),
     ...fact('Last verified', timeNode(verifiedAtMs)),
     ...fact('Last changed', timeNode(changedAtMs)),
-    ...fact('Compared whole', timeNode(checkedAtMs)),
+    ...fact('Last full check', timeNode(checkedAtMs)),
     ...fact('Next full check', nextFullCheckAtMs === null ? '–' : timeNode(nextFullCheckAtMs)),
     ...fact('Fingerprint', fingerprint === null ? '–' : element('code', {}, fingerprint)),
   );

@@ -139,7 +139,7 @@ export class Feed {
       if (response === undefined || error instanceof DOMException) return { contact: 'gone', problem: null };
       return {
         contact: 'mute',
-        problem: `This page cannot show its answer (${String(error)}): load it again.`,
+        problem: `This page cannot show the answer (${String(error)}): reload the page.`,
       };
     }
   }
@@ -151,7 +151,7 @@ const REASON_LENGTH = 300;
 /** @param {Response} response @returns {Promise<string>} */
 async function describeRefusal(response) {
   const { status } = response;
-  if (status === 401) return 'Token required: load this page again to enter it.';
+  if (status === 401) return 'Token required: reload this page to enter it.';
   const isText = response.headers.get('content-type')?.startsWith('text/plain') ?? false;
   const reason = isText ? (await response.text()).trim().slice(0, REASON_LENGTH) : '';
   return reason === '' ? `It answered with the status ${status}.` : `It says: ${reason}`;

@@ -161,7 +161,7 @@ class StatusPage {
         : `The data shown is ${wholeText(Date.now() - this.#answeredAtMs)} old.`;
     setText(byId('notice-title'), notice);
     setText(byId('notice-text'), `${this.#problem ?? ''} ${age}`.trim());
-    setText(byId('retry'), this.#feed.isPaused ? 'Go on' : 'Try now');
+    setText(byId('retry'), this.#feed.isPaused ? 'Resume' : 'Try now');
     byId('notice').hidden = notice === '';
     setText(
       byId('waiting'),

@@ -90,7 +90,9 @@ export function showFacts({ live, disk, publishesWhole, leases, shard }) {
           'Disk',
           `${sizeText(disk.freeBytes)} free of ${sizeText(disk.sizeBytes)}, ${usedPercent(disk)} % used`,
         )),
-    ...(shard === null ? [] : fact('Share', `${shard.index} of ${shard.count}: this page shows no other`)),
+    ...(shard === null
+      ? []
+      : fact('Shard', `${shard.index} of ${shard.count}: this page shows only this one`)),
     ...(publishesWhole
       ? []
       : fact(

@@ -183,9 +183,9 @@ export function heldClause({ subject, deletions, of }) {
     case 'files':
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until it is approved to go';
+      return 'another instance mirrors it now; the copy here stays until its removal is approved';
     case 'deselected':
-      return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is mirrored as before`;
+      return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is still mirrored`;
   }
 }
 

@@ -44,7 +44,7 @@ const readiness = z
       }),
     ),
   })
-  .meta({ description: 'whether the mirror may be read for what the service has' });
+  .meta({ description: 'whether the mirror is up to date with the service' });
 
 const liveness = z
   .object({
@@ -52,7 +52,7 @@ const liveness = z
     state: z.enum(['starting', 'idle', 'passing', 'stuck', 'stopping']),
     silentMs: durationMs,
   })
-  .meta({ description: 'whether the loop moves' });
+  .meta({ description: 'whether the daemon makes progress' });
 
 const currentPass = z.object({
   trigger,
@@ -60,8 +60,8 @@ const currentPass = z.object({
   planned: z.object({ pull: count, keep: count, hold: count, retire: count }).nullable().meta({
     description: 'null until the plan is made',
   }),
-  done: count.meta({ description: 'targets of which the pull came to an end' }),
-  pulling: list(target).meta({ description: 'targets that are being pulled, but for those that take long' }),
+  done: count.meta({ description: 'pulls that ended' }),
+  pulling: list(target).meta({ description: 'targets being pulled, without slow pulls' }),
 });
 
 const passNote = z.object({
@@ -130,7 +130,7 @@ const pull = z.object({
   downloadedBytes: sizeBytes,
   doneBytes: sizeBytes.meta({ description: 'bytes of the phase that are done' }),
   totalBytes: sizeBytes.nullable(),
-  isEstimate: z.boolean().meta({ description: 'whether the total is only what it was the last time' }),
+  isEstimate: z.boolean().meta({ description: 'whether the total is that of the last pull' }),
   bytesPerSecond: z.number().nullable(),
   leftMs: durationMs.nullable(),
 });
@@ -193,7 +193,7 @@ export const statusSchema = z
     service: z.string(),
     directory: z.string(),
     shard: z.object({ index: count, count }).nullable().meta({
-      description: 'the share of this instance among several; null where it mirrors all repositories',
+      description: 'the shard of this instance; null where it mirrors all repositories',
     }),
     schedule: z.string(),
     timezone: z.string(),
@@ -210,7 +210,7 @@ export const statusSchema = z
     scan: z
       .object({ doneTargets: count, targets: count })
       .nullable()
-      .meta({ description: 'how far a look at all trees is, such as the one that a daemon begins with' }),
+      .meta({ description: 'progress of a comparison of all trees, such as the one at the start' }),
     leases: list(lease),
     disk: z.object({ sizeBytes, freeBytes: sizeBytes }).nullable(),
     targets: list(targetStatus).meta({ description: 'by target, in order' }),

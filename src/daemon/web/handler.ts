@@ -63,7 +63,7 @@ function replyToPoll({ http, askForPass }: Context, { method, headers }: Incomin
   if (method !== 'POST') return refusal(405, 'Only POST is answered here.', { allow: 'POST' });
   // Other sites must not even send a form, which browsers would allow.
   if (isForeignFetch({ ...headers, 'sec-fetch-mode': 'cors' }))
-    return refusal(403, 'Pages of other sites are not answered.');
+    return refusal(403, 'Requests from pages of other sites are refused.');
   if (!hasToken(headers.authorization, token)) {
     return refusal(401, 'This needs the token of http.pollToken, as a bearer token or as a password.', {
       'www-authenticate': 'Bearer realm="workbook-mirror"',

@@ -129,9 +129,9 @@ export async function lockWithin(
 }
 
 function replaced(lockFile: string, isThere: boolean): MirrorError {
-  const what = isThere ? 'is another one now' : 'no longer exists';
+  const what = isThere ? 'was replaced by another one' : 'no longer exists';
   return new MirrorError('directory.replaced', `The directory that was locked by ${lockFile} ${what}.`, {
-    hint: 'Nothing is written there. Mount or move the right one back. Where another mirror is in its place, the daemon ends with 1, so that its supervisor starts it on that one.',
+    hint: 'Nothing is written there. Mount or move the right directory back. If another mirror is in its place, the daemon exits with 1, and its supervisor restarts it on that mirror.',
   });
 }
 
@@ -140,7 +140,7 @@ function taken(lockFile: string, found: string): MirrorError {
     'directory.taken',
     `Another workbook-mirror took the lock of this directory (${found.trim() || lockFile}).`,
     {
-      hint: 'Nothing more is written there. The file server took the lock away, perhaps as this machine was cut off from it; start workbook-mirror again, which waits with the setting standby.',
+      hint: 'Nothing more is written there. The file server released the lock, perhaps because it lost this machine. Start workbook-mirror again; with the setting standby it waits.',
     },
   );
 }

@@ -16,9 +16,9 @@ import type { Listing, WorkbookRow } from '../upstream/listing.ts';
 export interface NewState {
   /** `<repository>/<branch>`, below `mirror/`. */
   readonly target: string;
-  /** The new inventory. */
+  /** The new manifest. */
   readonly manifest: Manifest;
-  /** The inventory of the tree before; null if nothing was published. */
+  /** The manifest of the tree before; null if nothing was published. */
   readonly previous: Manifest | null;
 }
 

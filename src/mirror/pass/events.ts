@@ -104,7 +104,7 @@ export const summarySchema = z.object({
 /** The end of a pass. */
 export type PassFinished = z.infer<typeof summarySchema>;
 
-/** A target whose whole contents were compared. */
+/** The end of a pull: contents were compared and, if they differed, published. */
 export interface TargetPulled {
   target: string;
   reason: string;

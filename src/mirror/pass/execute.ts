@@ -48,7 +48,7 @@ export async function executePlan(pass: RunningPass): Promise<ActionResult[]> {
   }
   await recordAll(pass, done);
   pulled.push(...(await pullAll(pass, pulls)));
-  // Retirements. If a new repository takes over the path of a gone one, the old tree stays until the new one is there.
+  // Retirements. If a new repository takes over a path, the old tree stays until the new tree is published.
   const stay = pulled.filter(({ outcome }) => KEEPS_PLACE.has(outcome.kind));
   const taken = new Set(stay.map(({ action }) => action.path));
   const retired: EndedResult[] = [];

@@ -144,13 +144,13 @@ function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }:
   if (cached.asOfMs >= knownAtMs) return;
   throw new MirrorError(
     'contents.contradicted',
-    `${cacheName(cached)} gave contents from before ${utcTime(knownAtMs)}, when the mirror was found to be right.`,
-    { hint: 'What is mirrored stays as it is. Let that cache keep nothing of the service.' },
+    `${cacheName(cached)} gave contents older than the last verification at ${utcTime(knownAtMs)}.`,
+    { hint: 'What is mirrored stays as it is. Exempt the service from that cache.' },
   );
 }
 
 /** The most files of a tree that may be published without keeping its slot. */
-const MOST_FILES_WITHOUT_PLACE = 1000;
+const MOST_FILES_WITHOUT_SLOT = 1000;
 
 /** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how */
 async function publishChanges(
@@ -164,7 +164,7 @@ async function publishChanges(
   const state = { target: action.path, manifest, previous };
   if (!isSameTree) await askBefore(context, stage, state, signal);
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
-  if (manifest.files.length <= MOST_FILES_WITHOUT_PLACE) await toPublish(signal);
+  if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await toPublish(signal);
   const method = await publishStage(context.store, stage, next, signal);
   if (!isSameTree) context.onPublished(state);
   return method;
@@ -180,7 +180,7 @@ async function askBefore(
   if (beforePublish === null) return;
   const look = (folder: string): Promise<void> => beforePublish({ ...state, folder }, signal);
   if (await showStage(store, stage, state.manifest.files, look, signal)) return;
-  throw new MirrorError('hook.failed', 'The command hooks.beforePublish changed what it was to look at.', {
+  throw new MirrorError('hook.failed', 'hooks.beforePublish changed the tree that it checked.', {
     hint: 'It may only read: unchanged files are the published ones. Nothing new was published.',
   });
 }

@@ -17,7 +17,7 @@ export interface Waiting {
 /** A pull that waits for a slot. A target has at most one waiting or running pull. */
 export interface QueuedPull extends Waiting {
   readonly action: PullAction;
-  /** The service that it asks, which must stay open until the pull has ended. */
+  /** The client that it uses, which must stay open until the pull has ended. */
   readonly service: PassService;
   /** Pulls, and records the outcome. @throws errors that would end every other pull, too */
   readonly run: (controls: PullControls) => Promise<EndedResult>;

@@ -22,7 +22,7 @@ export interface PlanPolicy {
 export interface PlanInput {
   readonly listing: Listing;
   readonly published: readonly Published[];
-  /** The trees beside them that other instances mirror. */
+  /** The published trees that other instances mirror. */
   readonly others: readonly Published[];
   /** This instance's share of the repositories; null if it mirrors all. */
   readonly shard: Shard | null;
@@ -49,7 +49,7 @@ export interface HoldRule {
   readonly isHarmless?: boolean;
   /** The answer proves nothing: the count of answers that lack the target stays as it is. */
   readonly isNoEvidence?: boolean;
-  /** Another instance must finish first, or the whole listing is doubtful: not everything that can be mirrored is mirrored. */
+  /** Not a matter of this target alone: another instance must finish first, or the whole listing is doubtful. */
   readonly isShared?: boolean;
   /** A running pull is cancelled: the target is no longer wanted, or its place has changed. */
   readonly endsPull?: boolean;
@@ -158,7 +158,7 @@ export type RetireAction = ActionOf<'retire', RetireReason>;
 
 /** A target's contents are compared with its tree and, where they differ, published. */
 export interface PullAction extends ActionOf<'pull', PullReason> {
-  /** How a missing answer is taken: the rest of the answer decides what it means. */
+  /** How missing contents count: as a failure, as one more answer without the target, or as normal. */
   readonly whenAbsent: 'fail' | 'count-as-missing' | 'accept';
   /** Whether the service had finished processing the versions that will be pulled. */
   readonly settled: boolean;
@@ -238,7 +238,7 @@ export function isPlannedHold(action: Action): boolean {
 }
 
 /**
- * Makes a plan, which guards have judged, leave alone the targets of running pulls. If such a target retires or moves, or its place
+ * Makes a plan leave alone the targets of running pulls. Call it after the guards. If such a target retires or moves, or its place
  * belongs to another target now, the plan stays as it is, and the pull must be cancelled.
  * @param running the running pulls of earlier passes, by target key
  */

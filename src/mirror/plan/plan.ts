@@ -252,7 +252,7 @@ function heldDeselections(
 }
 
 /**
- * Holds a target whose place the tree of another repository does not leave in this pass. Holds the tree of a gone repository while the
+ * Holds a target whose path another repository's tree still occupies after this pass. Holds the tree of a gone repository while the
  * new target at its place waits for its next attempt: otherwise readers would have neither.
  */
 function waitForPlaces(plan: readonly Action[], { published, others }: PlanInput): Action[] {

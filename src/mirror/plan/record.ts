@@ -139,7 +139,7 @@ export type DriftNote = Readonly<z.infer<typeof driftSchema>>;
 /** How much of a tree differs from its manifest. */
 export type DriftSummary = Omit<DriftNote, 'sinceMs' | 'needsRepair'>;
 
-/** The version of a record's form in the state cache. A record in another form is ignored. */
+/** A record as the state cache stores it. A record in another form is ignored. */
 export const recordSchema = z.object({
   target: z.object({ repositoryId: text.min(1), branch: text.min(1) }).readonly(),
   /** The repository's path below `mirror/`, for people. */

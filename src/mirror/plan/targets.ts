@@ -154,7 +154,7 @@ function candidatesOf(
   ];
 }
 
-/** Whether named branches take the place of `HEAD`: none that has fewer files than its tree, as then that is of another branch. */
+/** Whether a named branch takes the place of `HEAD`. One with fewer files than the tree of `HEAD` does not: that tree is another branch's. */
 function supersededBy(
   mirrored: readonly Published[],
   head: Published | undefined,

@@ -102,7 +102,7 @@ export type Documents = { readonly [Name in keyof typeof documents]: z.infer<(ty
 /** The documents that are read and saved whole. Each has a value for a missing or malformed one. */
 export const DOCUMENTS: { readonly [Name in keyof Documents]: z.ZodType<Documents[Name]> } = documents;
 
-/** A tree as the command after publishing last received it, with the path of its target. */
+/** A tree as `hooks.afterPublish` last received it, with the path of its target. */
 export const hookTreeSchema = z.object({
   target: text.refine(isTargetPath),
   repositoryId: text,

@@ -322,7 +322,7 @@ function unavailable(cause: unknown): MirrorError {
   const message = error instanceof Error ? error.message : String(error);
   return new MirrorError('state.unavailable', `The state cache fails: ${message.replace(/\.$/, '')}.`, {
     cause,
-    hint: 'Make room, or check the setting state. Nothing is lost: what it would remember is found out again.',
+    hint: 'Free disk space, or check the setting state. No data is lost: the cache is rebuilt.',
   });
 }
 

@@ -180,15 +180,13 @@ async function findLost(
   return lost;
 }
 
-/**
- * Approvals of held deletions, a small file each. An operator may give one while the daemon runs, also from another container or machine,
- * and they outlive it. A malformed or unfinished file approves nothing.
- */
-
 /** Room for the names of a repository and a branch. */
 const MAX_APPROVAL_BYTES = 64 * 1024;
 
-/** The file of an approval: a target may have characters that file names must not have. */
+/**
+ * The file of an approval: a target may have characters that file names must not have. An operator may give one while the daemon runs, also
+ * from another container or machine. A malformed or unfinished file approves nothing.
+ */
 function approvalFile({ approvals }: DirectoryLayout, target: TargetId): string {
   return join(approvals, `${hash('sha256', targetKey(target))}.json`);
 }
@@ -253,7 +251,7 @@ export async function writeShareReport(
   report: ShareReport,
 ): Promise<void> {
   await lock.check();
-  await onDisk('writing how the share is', () =>
+  await onDisk('writing the report of this shard', () =>
     replaceFile(layout.shareReport, `${JSON.stringify(report)}\n`, layout.staging),
   );
 }

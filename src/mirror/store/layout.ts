@@ -20,7 +20,7 @@ export function layoutOf(root: string, shard?: Pick<Shard, 'index'>) {
     history: join(root, 'history'),
     /** The trees that links below `mirror/` lead to, if `publish` is `link`. */
     trees: join(root, 'trees'),
-    /** Lists all targets, so that one that is lost with its manifest is missed. */
+    /** Lists all targets, so that one that is lost with its manifest is noticed. */
     targetList: join(root, 'inventory.json'),
     /** Private: lock, state, staging and trash; marked so that backups skip it. */
     internal,

@@ -89,7 +89,7 @@ async function readLeases({ leases }: DirectoryLayout): Promise<ReadonlyMap<stri
     if (stats?.isFile() !== true) continue;
     const id = name.endsWith(ENDING) ? name.slice(0, -ENDING.length) : name;
     const { mtimeMs: takenAtMs } = stats;
-    const holder = 'a file that cannot be understood';
+    const holder = 'unknown (malformed lease file)';
     const unknown = { id, holder, takenAtMs, untilMs: takenAtMs + LONGEST_LEASE_MS };
     found.set(name, lease?.id === id ? lease : unknown);
   }
@@ -148,7 +148,7 @@ export interface PublishGate {
 /** Another process keeps the lock on publishing. */
 export class GateBlockedError extends MirrorError {
   constructor({ gate }: DirectoryLayout) {
-    super('disk.failed', `Another program holds the lock on ${gate} and does not let go.`, {
+    super('disk.failed', `Another program holds the lock on ${gate} and does not release it.`, {
       hint: `Nothing can be published until then. \`fuser ${gate}\` names the program.`,
     });
   }
@@ -248,9 +248,9 @@ async function waitForPublishes(native: NativeCalls, fd: number, signal: AbortSi
   if (await lockWithin(tryOnce, ACQUIRE_PATIENCE_MS, signal)) return;
   throw new MirrorError(
     'lease.not_granted',
-    `A publish that is going on did not end within ${ACQUIRE_PATIENCE_MS / 1000} s: no lease was taken.`,
+    `A running publish did not end within ${ACQUIRE_PATIENCE_MS / 1000} s: no lease was taken.`,
     {
-      hint: `Try again later. If it stays so, \`${ownCommand('status')}\` and the log of the daemon say what it is doing.`,
+      hint: `Try again later. If this persists, \`${ownCommand('status')}\` and the log of the daemon say what it is doing.`,
     },
   );
 }
@@ -263,7 +263,7 @@ function openForLease(layout: DirectoryLayout): Promise<number> {
       return openGate(layout);
     } catch (error) {
       if (!isMissing(error)) throw error;
-      const message = `No workbook-mirror that waits for leases has worked in ${layout.root} yet.`;
+      const message = `No version that knows leases has opened ${layout.root} yet.`;
       const hint = `Name the right directory by the setting directory; \`${ownCommand('sync')}\`, or the start of the daemon, makes what leases need.`;
       throw new MirrorError('directory.unusable', message, { cause: error, hint });
     }

@@ -14,7 +14,7 @@ function instant(timeMs: number): string {
   return new Date(timeMs).toISOString();
 }
 
-// On disk all fields are sorted, so that the same inventory always gives the same text. JSON leaves undefined fields out.
+// On disk all fields are sorted, so that the same manifest always gives the same text. JSON leaves undefined fields out.
 
 function fileOnDisk({ crc32, mode, mtimeMs, path, sha256, sizeBytes, workbook }: ManifestFile): unknown {
   return {

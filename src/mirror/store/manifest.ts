@@ -148,7 +148,7 @@ export const manifestSchema = z
     };
   });
 
-/** The inventory of a published tree, and what it was published from. Times in milliseconds since the epoch. */
+/** The files of a published tree, and what it was published from. Times in milliseconds since the epoch. */
 export interface Manifest extends Readonly<Omit<z.output<typeof manifestSchema>, 'files'>> {
   /** Sorted by path. */
   readonly files: readonly ManifestFile[];
@@ -161,7 +161,7 @@ export interface TreeChanges {
   readonly removed: readonly string[];
 }
 
-/** Compares two inventories by path and bytes. */
+/** Compares two lists of files by path and bytes. */
 export function treeChanges(before: readonly ManifestFile[], after: readonly ManifestFile[]): TreeChanges {
   const added: string[] = [];
   const changed: string[] = [];

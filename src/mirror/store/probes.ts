@@ -178,7 +178,7 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
 
 /**
  * Looks for published folders in a lower layer of an overlay, which cannot rename them unless it is mounted with `redirect_dir` (Linux,
- * Documentation/filesystems/overlayfs.rst). It refuses before it checks that the destination is a folder with contents: so this test
+ * Documentation/filesystems/overlayfs.rst). The kernel refuses before it checks that the destination is not empty, so this test
  * never renames anything.
  * @throws MirrorError `directory.unusable`
  */

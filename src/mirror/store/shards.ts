@@ -89,7 +89,7 @@ function lockedByShards(error: LockedError, shard: Shard | null): LockedError {
     return new LockedError(
       error.found,
       `Instances that share this directory work in it, as shards of ${count}.`,
-      'Give this one a share, too: the setting shard, such as 2/5. Or stop the others first.',
+      'Give this one a shard, too: the setting shard, such as 2/5. Or stop the others first.',
     );
   return new OtherCountError(
     error.found,
@@ -131,7 +131,7 @@ export async function withCommonLock<T>(
     if (!(await lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS)))
       throw new MirrorError(
         'disk.failed',
-        `Another program holds the lock on ${commonLock} and does not let go.`,
+        `Another program holds the lock on ${commonLock} and does not release it.`,
         { hint: `\`fuser ${commonLock}\` names the program on this machine.` },
       );
     return await work();

@@ -43,7 +43,7 @@ export function cacheName({ via }: Cached): string {
 /** Names the cache and the age of its answer, as a sentence without its full stop. @param nowMs milliseconds since the epoch */
 export function cachedSentence(cached: Cached, nowMs: number): string {
   const age = roughDuration(nowMs - cached.asOfMs);
-  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old, and so is all that follows from it. Let that cache keep nothing of the service`;
+  return `${cacheName(cached)} answered in place of the service, although it was asked not to: its answer was ${age} old. Exempt the service from that cache`;
 }
 
 /** An answer of the service. */

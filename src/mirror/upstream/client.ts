@@ -101,7 +101,7 @@ function v1Vanished(): MirrorError {
     'service.not_found',
     'The list of workbooks (v1), which was there before, answers 404.',
     {
-      hint: 'If it stays away, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
+      hint: 'If this persists, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
     },
   );
 }
@@ -113,7 +113,7 @@ function unreadRows(repositories: readonly Repository[], workbooks: WorkbookList
   return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
 }
 
-/** Rows of the share, each with the full name of its repository, and with its branch under the name used here. */
+/** Rows of this shard, each with the full name of its repository and our name of its branch. */
 interface JoinedRows {
   /** The lists that they were made from. */
   readonly from: { readonly repositories: readonly Repository[]; readonly rows: readonly WorkbookRow[] };

@@ -75,7 +75,7 @@ export class Contents {
   readonly #proven = new Map<string, ReferenceForm>();
 
   /**
-   * @param memory the form that worked last, for any repository; written to
+   * @param memory the form that worked last, for any repository; is updated
    * @param maxArchiveBytes greatest archive that is downloaded, in bytes after decoding
    * @param maxBandwidth of all downloads together, in bytes a second; null for no limit
    */
@@ -268,7 +268,7 @@ function noArchive({ url, status, headers }: Answer, bytes: Uint8Array): MirrorE
   return new MirrorError(
     'contents.wrong_kind',
     `${url.pathname} answered with ${kind} where the API gives a zip archive (status ${status}).`,
-    { hint: 'Nothing was replaced. If it stays, look at the address in a browser.' },
+    { hint: 'Nothing was replaced. If this persists, look at the address in a browser.' },
   );
 }
 

@@ -201,7 +201,8 @@ export class Download implements Continuation {
       maxBytes: this.#options.maxBytes,
       leastBytes: LEAST_PROGRESS_BYTES,
       tooLarge: () => tooLarge(this.#options, answer),
-      tooSlow: (durationMs) => interrupted(answer, `it hardly moved for ${formatDuration(durationMs)}`),
+      tooSlow: (durationMs) =>
+        interrupted(answer, `almost nothing arrived for ${formatDuration(durationMs)}`),
     };
     try {
       for await (const piece of readBody(answer, bounds, destination.sizeBytes)) {

@@ -34,7 +34,7 @@ export function credentialRefused(
 function refusal(generation: Generation, what: string, count: number, advice: string): MirrorError {
   const setting = `service.${CREDENTIALS[generation].kind}`;
   const which = count > 1 ? `all ${count} keys of the setting` : 'setting';
-  const renewal = `Make a new one in the service under ${CREDENTIAL_PLACES[generation]}, no group key, and put it where ${setting} is read from. After a new systemd credential, restart: systemctl restart workbook-mirror.`;
+  const renewal = `Create a new one in the service under ${CREDENTIAL_PLACES[generation]} (not a group key), and put it where ${setting} is read from. After a new systemd credential, restart: systemctl restart workbook-mirror.`;
   return new MirrorError('credentials.refused', `${what}: ${which} ${setting}.`, { hint: renewal + advice });
 }
 
@@ -192,7 +192,7 @@ export class Keyring {
     return [...this.#seen];
   }
 
-  /** If both generations have keys, they may be swapped. */
+  /** Advice for a hint: if both generations have keys, they may be swapped. */
   #doubt(): string {
     return this.hasKey('current') && this.hasKey('v1')
       ? ' Or service.apiKey and service.apiToken are swapped, or equal: they are two secrets.'

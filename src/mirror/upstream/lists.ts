@@ -96,7 +96,7 @@ export interface RepositoryMemory {
 /**
  * Reads `GET /repos` (service specification, section 4.1). If that does not exist it tries `/repositories`; if that gives the
  * list, the transport uses that name for all repositories and contents.
- * @param memory the last reading; written to
+ * @param memory the last reading; is updated
  * @throws MirrorError `credentials.refused`, `service.*`, `pass.abandoned`
  */
 export async function readRepositories(

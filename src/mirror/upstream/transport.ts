@@ -167,7 +167,7 @@ export class Transport {
     await waitOut(pause, url, sent.signal);
     const answer = await this.#sendFollowing(sent, url, key);
     const { status } = answer;
-    // How long the service asks for no requests.
+    // How long the service wants no requests.
     const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
     // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4).
     const isForAll = status === 429 || status === 503;
@@ -274,8 +274,8 @@ export async function waitFor(delayMs: number, signal: AbortSignal): Promise<voi
 function paused(url: URL, untilMs: number, leftMs: number): MirrorError {
   return new MirrorError(
     'service.busy',
-    `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not asked for.`,
-    { retryAfterMs: leftMs, hint: 'Nothing is asked before that time.' },
+    `${url.origin} asked for no requests until ${utcTime(untilMs)} (Retry-After); ${url.pathname} was not requested.`,
+    { retryAfterMs: leftMs, hint: 'No request is sent before that time.' },
   );
 }
 

@@ -154,7 +154,7 @@ async function readAllPages(
   return pages;
 }
 
-const VENDOR_HINT = 'Nothing was deleted. If it stays, report it to the vendor of the service.';
+const VENDOR_HINT = 'Nothing was deleted. If this persists, report it to the vendor of the service.';
 
 function malformedPages(fault: string): MirrorError {
   return new MirrorError('listing.malformed', `The pages of the list of workbooks ${fault}.`, {

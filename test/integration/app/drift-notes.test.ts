@@ -5,7 +5,7 @@ import { noteForRepair, noteRestored } from '../../../src/app/drift-notes.ts';
 import { knownDirectoryId } from '../../../src/mirror/store/directory.ts';
 import { driftNotesOf, startMirrored, startPair } from '../../support/mirror-harness.ts';
 
-it('are found by the paths of their trees, also of two branches that differ in case alone', async () => {
+it('notes about drift are found by the paths of their trees, also of two branches that differ in case alone', async () => {
   const { service, mirror } = await startPair();
   const repository = service.addRepository('Plan', { 'a.xlsx': 'a' });
   service.write(repository, 'Main', 'b.xlsx', 'b');
@@ -38,7 +38,7 @@ it('are made for trees whose manifest came from a backup, although the state cac
   await mirror.expectExact();
 });
 
-it('of a restored directory are looked for again where they could not be saved', async () => {
+it('notes about drift in a restored directory are found again if they could not be saved', async () => {
   const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
   const file = join(mirror.directory, 'mirror/Plan/main/a.xlsx');
   await rm(file);

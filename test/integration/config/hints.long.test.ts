@@ -81,7 +81,7 @@ it.each([
     DIRECTORY: await temporaryFolder(),
   });
   expect(exitCode).toBe(3);
-  expect(stderr).toContain('Make a new one in the service');
+  expect(stderr).toContain('Create a new one in the service');
   if (hint === null) expect(stderr).not.toMatch(/swapped|same value/);
   else expect(stderr).toContain(hint);
 });

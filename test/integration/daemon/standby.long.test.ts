@@ -110,7 +110,7 @@ describe('standing by', () => {
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused', 'standby.ended']);
   });
 
-  it('answers to SIGHUP', async () => {
+  it('reports to systemd that it reloads, and is ready again, at SIGHUP', async () => {
     const instance = await waiting();
     instance.told.length = 0;
     await instance.hangUp();

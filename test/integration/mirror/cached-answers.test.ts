@@ -94,7 +94,7 @@ describe('a cache in front of the service', () => {
     service.write(repository, 'main', 'b.xlsx', 'b, second version');
     service.fault = cached;
     const { exitCode, stderr } = await commands.command(['sync']);
-    expect({ exitCode, isSaid: stderr.includes('gave contents from before') }).toEqual({
+    expect({ exitCode, isSaid: stderr.includes('gave contents older than') }).toEqual({
       exitCode: 1,
       isSaid: true,
     });

@@ -276,7 +276,7 @@ describe('the command probe', () => {
     expect(stdout).toMatch(/^ {2}holds +no two repositories have one id/m);
   });
 
-  it('prints the same as JSON, and ends with 1 when it could not ask everything', async () => {
+  it('prints the same as JSON, and ends with 1 if it ended early', async () => {
     const args = ['probe', '--json', '--quiet', '--max-requests', '12'];
     const { exitCode, stdout } = await run(args, settingsOf(await startSecretary()));
     expect(exitCode).toBe(1);

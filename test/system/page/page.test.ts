@@ -305,7 +305,7 @@ describeInBrowser('the status page', (browser) => {
     const { page, say } = await open();
     const strange = { ...targetStatus(), state: 'odd' } as unknown as TargetStatus;
     say({ ...ordinaryReport(), targets: [strange] });
-    await page.locator('#notice', { hasText: 'cannot show its answer' }).waitFor();
+    await page.locator('#notice', { hasText: 'cannot show the answer' }).waitFor();
     say(ordinaryReport());
     await page.locator('h1', { hasText: 'Ready' }).waitFor();
   });
@@ -332,7 +332,7 @@ describeInBrowser('the status page', (browser) => {
     const before =
       "const ask = fetch; globalThis.fetch = (url, options) => url === 'api/status' ? Promise.resolve(new Response('no', { status: 401 })) : ask(url, options);";
     const { page } = await open({}, { ...WITH_TOKEN, before, waits: false });
-    await page.locator('#notice', { hasText: 'load this page again to enter it' }).waitFor();
+    await page.locator('#notice', { hasText: 'reload this page to enter it' }).waitFor();
     expect(await page.content()).not.toContain(SECRET);
   });
 

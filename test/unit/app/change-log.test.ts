@@ -62,7 +62,7 @@ describe('the log of a target', () => {
     );
   });
 
-  it('says what a person let through, and who changed what', async () => {
+  it('names approvals with their authors, and the author of each change', async () => {
     const said = { id: 'w', message: 'm', createdAt: null, action: null, parentId: null };
     const file = (versionId: string, author: string) =>
       manifestFile('a', { sha256: versionId, workbook: { ...said, versionId, author } });

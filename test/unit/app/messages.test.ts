@@ -129,7 +129,7 @@ describe('the sentence of an event', () => {
     ['target.pulled', `Accounting/main: published 1 added, 2 changed, 3 files in all ${TOOK}`],
     [
       'deletion.held',
-      "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. If it is to go: workbook-mirror approve 'Accounting/main'",
+      "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. To approve: workbook-mirror approve 'Accounting/main'",
     ],
     ['target.failed', 'Accounting/main: It failed.'],
     [
@@ -146,7 +146,7 @@ describe('the sentence of an event', () => {
     [
       'a target that is gone and held',
       { name: 'deletion.held', ...HELD, subject: 'target', deletions: 1, of: 3, first: [] },
-      "Accounting/main: held, because the service no longer has it: 1 of 3 targets gone at once. If it is to go: workbook-mirror approve 'Accounting/main'",
+      "Accounting/main: held, because the service no longer has it: 1 of 3 targets gone at once. To approve: workbook-mirror approve 'Accounting/main'",
     ],
     ['a pull that changed nothing', pulled({ method: 'none' }), `Accounting/main: no file changed ${TOOK}`],
     ['one of the manifest alone', pulled({ method: 'manifest' }), `Accounting/main: no file changed ${TOOK}`],

@@ -91,7 +91,7 @@ describe('the parsed settings', () => {
   });
 });
 
-it('are not typed as present if the requirements are known only later', () => {
+it('settings are not typed as present if the requirements are known only later', () => {
   const needs: Need[] = [];
   const { settings } = load({ needs });
   // @ts-expect-error it may be undefined

@@ -34,7 +34,7 @@ describe('createMemoryRelease', () => {
     memory.close();
   });
 
-  it('leaves it during work, and after the end', () => {
+  it('frees nothing during work, nor after it is closed', () => {
     let isWorking = true;
     const memory = createMemoryRelease(() => isWorking);
     const used = vi.spyOn(process, 'memoryUsage');

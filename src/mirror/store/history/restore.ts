@@ -156,7 +156,7 @@ async function copyChecked(
 function changedSinceFound(place: string, file: string): MirrorError {
   const where = JSON.stringify(`${place}/${file}`);
   return new MirrorError('history.damaged', `Someone changed ${where} while it was copied.`, {
-    hint: 'What was copied so far is of no use; try again.',
+    hint: 'Do not use the copy; try again.',
   });
 }
 
@@ -244,7 +244,7 @@ export async function restoreToMirror(
   if (occupant !== undefined) {
     throw new MirrorError(
       'history.occupied',
-      `${target} cannot be restored into the mirror, where ${occupant.path} is, which the service has.`,
+      `${target} cannot be restored into the mirror: ${occupant.path}, which the service has, is there.`,
       { hint: 'Restore into another folder: --to FOLDER.' },
     );
   }

@@ -232,8 +232,8 @@ function refuseIntent(stage: string): void {
   if (statsNow(join(stage, 'intent.json')) === null) return;
   throw new MirrorError(
     'directory.unusable',
-    `The stage ${basename(stage)} holds a change that an earlier version of this program began and did not end.`,
-    { hint: 'Run `sync` once with version 0.1.0, which ends it; then start this version.' },
+    `The stage ${basename(stage)} holds a change that an earlier version did not finish.`,
+    { hint: 'Run `sync` once with version 0.1.0, which finishes it; then start this version.' },
   );
 }
 

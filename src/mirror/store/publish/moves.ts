@@ -73,7 +73,7 @@ export interface PublishSituation {
   readonly isDamaged: boolean;
   /** Paths that someone added to the tree. They are removed if files are published one by one. */
   readonly foreign: readonly string[];
-  /** The new inventory. */
+  /** The files of the new manifest. */
   readonly files: readonly Pick<ManifestFile, 'path'>[];
   /** Null if nothing goes to the history. */
   readonly keeping: Keeping | null;

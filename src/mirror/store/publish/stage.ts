@@ -65,7 +65,7 @@ export async function openStage(disk: Disk, target: string): Promise<Stage> {
     const published = publishedTree(layout, target);
     const manifestInode = statsNow(manifest)?.ino ?? null;
     const flushMark = disk.flush.mark();
-    // Before it is there: a recovery may look at any time.
+    // Register the stage before its folder exists: a recovery may run at any time.
     disk.inUse.add(name);
     const stage = stageIn(folder, { target, published, manifestInode, flushMark, timeStepMs });
     await makeFolderFor(native, folder, manifest);

@@ -101,7 +101,7 @@ describe('forget', () => {
     const { directory, variables, on } = mirror;
     const guarded = variablesOf({ ...WITHOUT_OLD, GUARD_TARGETS: '20%' });
     const daemon = start(['run'], { ...variables, ...guarded });
-    // Too many targets are deselected at once, so that this one is mirrored as before.
+    // Too many targets are deselected at once, so that this one is still mirrored.
     await daemon.prints(/"deletion\.held".*"Old\/main"/);
     await daemon.prints(/"pass\.finished"/);
     const asked = await on(['forget', 'Old/main', '--yes']);

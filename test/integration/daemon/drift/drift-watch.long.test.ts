@@ -31,7 +31,7 @@ async function watchedMirror() {
   return { mirror, watch, repairNow, events, pass: () => harness.pass(), change, notes };
 }
 
-it('records drift, and has it repaired, once the state can be written again', async () => {
+it('the watch records drift, and has it repaired, once the state can be written again', async () => {
   const { mirror, watch, repairNow, change, notes } = await watchedMirror();
   const saveDrift = vi.spyOn(mirror.state, 'saveDrift').mockResolvedValueOnce(false);
   await change();

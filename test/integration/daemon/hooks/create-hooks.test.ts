@@ -22,7 +22,7 @@ function hooksOf({ loaded, opened, events }: MirrorHarness): ReturnType<typeof c
   return hooks;
 }
 
-it('runs the command for published, renamed and removed targets, in the tree while there is one', async () => {
+it('createHooks runs the command for published, renamed and removed targets, in the tree while there is one', async () => {
   const folder = await temporaryFolder();
   const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES\${MIRROR_FINGERPRINT:+,listed} $(wc -l) \${PWD#$MIRROR_DIRECTORY}" >> ${folder}/ran`;
   const command = JSON.stringify(['/bin/sh', '-c', script]);

@@ -11,7 +11,7 @@ import { startFake } from '../../../support/started-fake.ts';
 import { mirrorSettings } from '../../../support/settings.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('publishes nothing of a service that was replaced during a pass', async () => {
+it('a pass publishes nothing of a service that the settings replaced during it', async () => {
   const [former, present] = [await startFake(), await startFake()];
   former.addRepository('Slow', { 'huge.xlsx': 'of the former service' });
   present.addRepository('Slow', { 'huge.xlsx': 'of the present service' });

@@ -10,7 +10,7 @@ function away(): Promise<never> {
   );
 }
 
-it('treats a failed call in a pull as a failed disk, which is retried soon', async () => {
+it('a failed call in a pull is reported as a failed disk, and the pull is retried soon', async () => {
   const { service, mirror } = await startPair();
   service.addRepository('team/book', { 'a.txt': 'a' });
   const { store } = mirror.context;

@@ -226,23 +226,23 @@ describe('instances that share a directory', () => {
       const status = await wholeStatus(settings, nowMs);
       return `${status.isWell ? 'well' : 'not well'}\n${String(describeWhole(status, nowMs))}`;
     };
-    expect(await whole()).toMatch(/^not well\n0 shares/);
+    expect(await whole()).toMatch(/^not well\n0 shards/);
     expect(await statusAll(settings, [], {})).toBeNull();
     const [first, second, third] = instances.all;
     for (const mirror of [first, second]) {
       await mirror?.pass();
       await mirror?.reportShare();
     }
-    expect(await whole()).toMatch(/^not well\n3 shares, 2 well\n! No instance has share 3/);
+    expect(await whole()).toMatch(/^not well\n3 shards, 2 well\n! No instance has shard 3/);
     expect(await whole()).not.toContain('No instance verifies');
     await third?.pass();
     await third?.reportShare();
-    expect(await whole()).toMatch(/^well\n3 shares, all well\n\nSHARE/);
+    expect(await whole()).toMatch(/^well\n3 shards, all well\n\nSHARD/);
     const paths = instances.service.repositories.map(({ fullName }) => `${fullName}/main`).sort();
     const targets = paths.map((target) => ({ target }));
     expect(await statusAll(settings, [], {})).toMatchObject({ data: { isWell: true, targets } });
     expect(await whole(3_600_000)).toMatch(
-      /^not well\n3 shares, 0 well\n! The instance of share 1 was last at work 60 min ago: its \d+ targets? may be late/,
+      /^not well\n3 shards, 0 well\n! The instance of shard 1 was last at work 60 min ago: its \d+ targets? may be late/,
     );
     const unattended = paths.map((path) => `  ${path}`).join('\n');
     expect(await whole(3_600_000)).toContain(`\nNo instance verifies:\n${unattended}\n`);

@@ -10,7 +10,7 @@ import { openRegistry } from '../../../../src/server/git/repositories.ts';
 import { plan, write } from '../../../support/commits.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('packs a repository when it has grown, and leaves everything as it was', async () => {
+it('the service packs a repository when it has grown, and leaves everything as it was', async () => {
   const git = new Git();
   const registry = await openRegistry(await temporaryFolder());
   // Git ends before the folder is removed.

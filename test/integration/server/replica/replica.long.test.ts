@@ -251,7 +251,7 @@ it('a client that is gone has nothing more read for it', async () => {
   await expect(again).rejects.toThrow('gone');
 });
 
-it('a mirror that was brought back from a backup is given although its times are others, as its bytes are right, without what the daemon keeps', async () => {
+it('a mirror restored from a backup without private files and with other times is served', async () => {
   const { mirror } = await setUp();
   const copy = join(await temporaryFolder(), 'copy');
   for (const folder of ['mirror', 'manifests'])

@@ -35,7 +35,7 @@ describe('the head of a status', () => {
 
   it.each<[string, Partial<Report>, readonly RegExp[]]>([
     ['of a mirror without a daemon', {}, [/^No pass is on record/]],
-    ['next to instances with shares', { hasOthers: true }, [/^! Instances with shares/, /^No pass is on/]],
+    ['next to instances with shares', { hasOthers: true }, [/^! Several shards share/, /^No pass is on/]],
     [
       'of a daemon in its first pass',
       { holder: { pid: 7, sinceMs: 0, isAlive: true } },
@@ -59,7 +59,7 @@ describe('the head of a status', () => {
         /^No pass is on record/,
         /^Current pass: began .*, 1 of 3 targets pulled$/,
         /^Compared with their manifests: 1 of 2 trees$/,
-        /^! No pass of the running daemon is on record yet/,
+        /^! No pass of the daemon under its present settings is on record yet/,
       ],
     ],
   ])('%s', (_what, fields, head) => {

@@ -24,7 +24,7 @@ it('a target whose tree is gone from the disk says so', () => {
   expect(troubles({ state: 'held' })).toMatch(/someone changed it: the tree is gone from the disk/);
 });
 
-it('of many targets those are listed that need attention, and the others are counted', () => {
+it('among many targets only those that need attention are listed; the others are counted', () => {
   const many = targets(5000);
   const listed = listedOf(many, {}, false);
   expect(listed).toEqual(many.slice(0, 1));

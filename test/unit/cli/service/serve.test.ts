@@ -6,9 +6,9 @@ const NOW_MS = Date.parse('2026-01-02T03:04:05Z');
 const MINUTE_MS = 60_000;
 const PASS = { startedAtMs: NOW_MS - 5000, failure: null };
 const FAILED = { ...PASS, failure: { code: 'service.unreachable', message: 'm', hint: null } } as const;
-const LATELY = 'Verified longest ago: 2026-01-02T03:03:05Z, 60 s ago.';
+const LATELY = 'Oldest data: verified 2026-01-02T03:03:05Z, 60 s ago.';
 const OLD =
-  'Verified longest ago: 2026-01-02T02:34:05Z, 30 min ago, longer than maxStaleness (15 min). No pass of the daemon is on record.';
+  'Oldest data: verified 2026-01-02T02:34:05Z, 30 min ago, longer than maxStaleness (15 min). No pass of the daemon is on record.';
 
 describe('the age of a replica', () => {
   it.each([

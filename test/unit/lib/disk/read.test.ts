@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { readNow, withOpen } from '../../../../src/lib/disk/read.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-it('gives the data even if closing fails', async () => {
+it('withOpen gives the data even if closing fails', async () => {
   const file = join(await temporaryFolder(), 'a');
   await writeFile(file, 'text');
   const read = withOpen(file, constants.O_RDONLY, async (handle) => {

@@ -23,7 +23,7 @@ describe('text of several lines in one', () => {
   });
 });
 
-it('of a long message uses only the beginning', () => {
+it('beginningOf cuts a long message', () => {
   expect(beginningOf('short')).toBe('short');
   expect(beginningOf('x'.repeat(1_000_000))).toBe(`${'x'.repeat(2000)}…`);
 });

@@ -118,7 +118,7 @@ afterEach(() => {
 });
 
 describe('the queue of pulls', () => {
-  it('gives the place of a slow pull to the next one, and waits for all if it ends with the pass', async () => {
+  it('gives the slot of a slow pull to the next one, and waits for all if it ends with the pass', async () => {
     const bench = new Bench(false);
     const { state } = bench.run(['a/1', 'b/1', 'c/1'], 1);
     await timePasses(SLOW_AFTER_MS - 1);
@@ -132,7 +132,7 @@ describe('the queue of pulls', () => {
     expect(state()).toBe('goes on');
   });
 
-  it('gives the place of a pull that publishes to the next one, and waits for it all the same', async () => {
+  it('gives the slot of a pull that publishes to the next one, and waits for it all the same', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1']);
     bench.toPublish.get('a/1')?.();
@@ -146,7 +146,7 @@ describe('the queue of pulls', () => {
     expect(bench.results[0]?.toSorted()).toEqual(['a/1', 'b/1', 'c/1', 'd/1']);
   });
 
-  it('limits concurrent publishes, and the next one keeps its place until one has ended', async () => {
+  it('limits concurrent publishes, and the next one keeps its slot until one has ended', async () => {
     const bench = new Bench(false);
     const names = Array.from({ length: 40 }, (_, index) => `r${index}/1`);
     bench.run(names, 1);
@@ -161,7 +161,7 @@ describe('the queue of pulls', () => {
     expect(bench.begun).toEqual(names);
   });
 
-  it('neither takes a place from a slow publish nor adds one for it', async () => {
+  it('neither takes a slot from a slow publish nor adds one for it', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1'], 1);
     bench.toPublish.get('a/1')?.();
@@ -244,7 +244,7 @@ describe('the queue across passes', () => {
     expect([bench.running, bench.results]).toEqual([[], [['b/1'], ['c/1']]]);
   });
 
-  it('starts pulls without a place between passes, and no pass waits for them before', async () => {
+  it('starts pulls without a slot between passes, and no pass waits for them before', async () => {
     const bench = new Bench(true);
     const { state } = bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1);
     for (let times = 0; times < 4; times += 1) await timePasses();

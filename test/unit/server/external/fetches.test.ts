@@ -29,7 +29,7 @@ function fetchesOf(row: typeof ROW) {
   };
 }
 
-it('leaves no timer behind when fetches in a row fail', async () => {
+it('Fetches leaves no timer behind when fetches in a row fail', async () => {
   const { fetches, told, begun } = fetchesOf(ROW);
   const first = fetches.fetch(ROW.id);
   await vi.waitFor(() => expect(begun).toHaveLength(1));
