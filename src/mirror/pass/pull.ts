@@ -4,6 +4,7 @@ import { utcTime } from '../../lib/text/humanize.ts';
 import { type Action, type EndedResult, holdOf, type PullReason, resultOf } from '../plan/actions.ts';
 import { ContradictedError, findContradictions, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
+import type { Manifest } from '../store/manifest.ts';
 import { aboutTree } from '../plan/record.ts';
 import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
 import { discardStage } from '../store/publish/journal.ts';
@@ -95,8 +96,8 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const { isDamaged, foreign } = before;
     const repair = { rewritten, isDamaged, foreign, approval };
     const next = { manifest, before: before.manifest, ...repair };
-    const method = await publishChanges(pull, stage, next, changes);
-    return await pulled(pull, received, changes, manifest, method, startedAtMs);
+    const end = await publishChanges(pull, stage, next, changes);
+    return await pulled(pull, received, changes, end.manifest, end.method, startedAtMs);
   } finally {
     await discardStage(context.store, stage);
   }
@@ -152,22 +153,23 @@ function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }:
 /** The most files of a tree that may be published without keeping its slot. */
 const MOST_FILES_WITHOUT_SLOT = 1000;
 
-/** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how */
+/** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how, and the manifest */
 async function publishChanges(
   { context, action, toPublish, signal }: Pull,
   stage: Stage,
   next: NextState,
   { previous, isSameTree }: Changes,
-): Promise<string> {
+): Promise<{ readonly method: string; readonly manifest: Manifest }> {
   const { manifest, isDamaged = false } = next;
-  if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return 'none';
-  const state = { target: action.path, manifest, previous };
-  if (!isSameTree) await askBefore(context, stage, state, signal);
+  if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return { method: 'none', manifest };
+  if (!isSameTree) await askBefore(context, stage, { target: action.path, manifest, previous }, signal);
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await toPublish(signal);
-  const method = await publishStage(context.store, stage, next, signal);
-  if (!isSameTree) context.onPublished(state);
-  return method;
+  // No reader could open the new state before: the command may take minutes.
+  const readable = isSameTree ? manifest : { ...manifest, publishedAtMs: context.now() };
+  const method = await publishStage(context.store, stage, { ...next, manifest: readable }, signal);
+  if (!isSameTree) context.onPublished({ target: action.path, manifest: readable, previous });
+  return { method, manifest: readable };
 }
 
 /** Passes a new state to `beforePublish`, which may refuse it. If it changed the published tree, the next pull repairs that. */

@@ -102,6 +102,14 @@ describe.each(['auto', 'exchange', 'rename'])(
 );
 
 describe('the command before publishing', () => {
+  it('ends before the time from which its state counts as published', async () => {
+    const { service, mirror, seen } = await gated('sleep 0.1; date +%s%3N > $LOG');
+    service.addRepository('Plan', { 'a.xlsx': 'a' });
+    await mirror.pass();
+    const { published_at: publishedAt } = await mirror.manifest('Plan/main');
+    expect(Date.parse(publishedAt)).toBeGreaterThanOrEqual(Number(await seen()));
+  });
+
   it('is asked again about a version that another command refused', async () => {
     const { service, mirror } = await gated('exit 9');
     service.addRepository('Plan', { 'a.xlsx': 'a' });
