@@ -182,7 +182,7 @@ export function addHistoryCommands(program: Command): void {
     .argument('<target>', 'a target as below mirror/')
     .argument('[paths...]', 'files of it, or folders; everything if none is named')
     .option('--at <time>', 'the state of the mirror at this time; default: the latest in the history')
-    .option('--to <folder>', 'a folder that does not exist yet');
+    .option('--to <folder>', 'a new or empty folder');
 }
 
 /** Declares the commands on leases: `lease acquire`, `lease release`, `lease list`. */
