@@ -6,6 +6,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { ownerOf } from '../../src/mirror/plan/selection.ts';
 import { runHere } from '../support/in-process.ts';
 import { startCommands } from '../support/mirror-commands.ts';
 import { buildZip } from '../support/zip-builder.ts';
@@ -124,7 +125,9 @@ describe('poll', () => {
 it('several instances in one directory are all polled, unless a share is named', async () => {
   const around = await surroundings();
   for (const name of ['B', 'C', 'D', 'E']) around.service.addRepository(name, { 'plan.xlsx': name });
-  for (const shard of ['1/2', '2/2']) await startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
+  const startShard = (shard: string) => startDaemon({ ...around.settings, WORKBOOK_MIRROR_SHARD: shard });
+  const first = await startShard('1/2');
+  await startShard('2/2');
   const all = await around.on(['poll', '--wait', '--json']);
   expect(JSON.parse(all.stdout)).toMatchObject({ passes: [{ shardIndex: 1 }, { shardIndex: 2 }] });
   const synced = await around.run('sync', '--json');
@@ -132,6 +135,13 @@ it('several instances in one directory are all polled, unless a share is named',
   expect(JSON.parse(synced.stdout)).toMatchObject({ passes: [pass, pass] });
   const one = await around.on(['poll', '--wait'], { SHARD: '2/2' });
   expect(one).toMatchObject({ exitCode: 0, stdout: expect.stringMatching(/^2: /) as string });
+  // The targets of a daemon that does not run are not said to be right.
+  await first.stop();
+  const left = around.service.repositories.filter(({ id }) => ownerOf(id, 2) === 1);
+  const unattended = left.map(({ fullName }) => `${fullName}/main`);
+  expect(unattended).not.toEqual([]);
+  for (const line of [['sync'], ['poll', '--wait'], ['verify', '--repair']])
+    expect((await around.run(...line, ...unattended)).exitCode).toBe(1);
 });
 
 describe('the control socket', () => {

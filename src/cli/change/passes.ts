@@ -50,8 +50,16 @@ export async function namesOf(command: Command): Promise<readonly string[]> {
 
 async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
   const runners = await taskRunners(command, false);
-  const passes = await askForPasses(runners, await namesOf(command), wait);
-  const exitCode = worstOf(passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok));
+  const names = await namesOf(command);
+  const passes = await askForPasses(runners, names, wait);
+  const exitCode = worstOf([
+    ...passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok),
+    exitCodeOfShards(
+      command,
+      names,
+      passes.map(({ outcome }) => outcome).filter((each) => each !== null),
+    ),
+  ]);
   return { data: { passes }, text: () => describePasses(passes), exitCode };
 }
 
@@ -65,6 +73,23 @@ async function askForPasses(runners: readonly TaskRunner[], names: readonly stri
   const targets = names.length === 0 ? undefined : names;
   const asked = await runAll(runners, 'poll', { wait: wait || isOwn, targets });
   return asked.map(({ runner: { shardIndex }, result: { outcome } }) => ({ shardIndex, outcome }));
+}
+
+/** The exit code for named targets of which the reached daemons, each with its shard, mirror none. */
+function exitCodeOfShards(
+  command: Command,
+  names: readonly string[],
+  outcomes: readonly PassOutcome[],
+): ExitCode {
+  const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
+  if (names.length === 0 || outcomes.length === 0 || chosenTargets(names, mirror, found).length > 0)
+    return EXIT_CODES.ok;
+  tell(
+    say`! No daemon that was reached mirrors ${names.join(', ')}: \`${ownCommand('status --all')}\` shows all shards.`,
+    'warn',
+  );
+  return EXIT_CODES.incomplete;
 }
 
 /** Describes passes to a person; null if there is nothing to add to the progress display, which shows the summary of a single pass. */
@@ -97,10 +122,13 @@ export async function runSync(command: Command): Promise<Outcome> {
     daemons.length > 0
       ? await syncBeside(command, daemons, names)
       : [await syncHere(command, adopt === true, names)];
-  const worst = worstOf(outcomes.map((outcome) => outcome.exitCode));
   const { settings } = settingsOf(command, ['directory']);
   // Each shard has its own records, so each decides about its own targets.
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
+  const worst = worstOf([
+    ...outcomes.map((outcome) => outcome.exitCode),
+    isShared ? exitCodeOfShards(command, names, outcomes) : EXIT_CODES.ok,
+  ]);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
