@@ -90,9 +90,7 @@ export function showFacts({ live, disk, publishesWhole, leases, shard }) {
           'Disk',
           `${sizeText(disk.freeBytes)} free of ${sizeText(disk.sizeBytes)}, ${usedPercent(disk)} % used`,
         )),
-    ...(shard === null
-      ? []
-      : fact('Shard', `${shard.index} of ${shard.count}: this page shows only this one`)),
+    ...(shard === null ? [] : fact('Shard', `${shard.index} of ${shard.count}: this page shows this one`)),
     ...(publishesWhole
       ? []
       : fact(

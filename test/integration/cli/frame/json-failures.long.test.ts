@@ -12,34 +12,21 @@ import { listen } from '../../../support/listen.ts';
 import { run, start } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-/** The other arguments that each command with `--json` needs. */
+/** The other arguments that commands with `--json` need. */
 const ARGUMENTS: Readonly<Record<string, readonly string[]>> = {
-  sync: [],
-  poll: [],
-  plan: [],
-  status: [],
   why: ['Accounting/main'],
   diff: ['Accounting/main'],
-  verify: [],
   approve: ['--all'],
   forget: ['Accounting/main'],
   retry: ['--all'],
-  'history list': [],
   'history prune': ['--older-than', '7d'],
   'hooks test': ['webhook'],
-  log: [],
   'history restore': ['Accounting/main'],
   'lease acquire': ['--for', '1m'],
   'lease release': ['--all'],
-  'lease list': [],
-  'repos list': [],
   'repos create': ['--name', 'A'],
-  'workbooks list': [],
-  probe: [],
   'config check': ['--online'],
-  'config show': [],
   'keys create': ['--kind', 'personal', '--name', 'Anna'],
-  'keys list': [],
 };
 
 const failureSchema = z.strictObject({
@@ -76,15 +63,12 @@ async function silentSettings(): Promise<Record<string, string>> {
 }
 
 describe('a command with --json that fails', () => {
-  it('is in the list of this test', () => {
-    const found = leaves(createProgram()).filter(([, command]) =>
-      command.options.some(({ long }) => long === '--json'),
-    );
-    expect(found.map(([path]) => path).sort()).toEqual(Object.keys(ARGUMENTS).sort());
-  });
+  const reporting = leaves(createProgram()).filter(([, command]) =>
+    command.options.some(({ long }) => long === '--json'),
+  );
 
-  it.each(Object.entries(ARGUMENTS))('says so in JSON: %s', async (path, args) => {
-    const line = [...path.split(' '), ...args];
+  it.each(reporting)('says so in JSON: %s', async (path) => {
+    const line = [...path.split(' '), ...(ARGUMENTS[path] ?? [])];
     const settings = await runHere([...line, '--json'], { SHEDULE: 'x' });
     expect(settings.exitCode).toBe(2);
     expectFailure(settings, 'settings.invalid');
