@@ -201,12 +201,14 @@ function describePass(pass: PassFinished): string {
 }
 
 /**
- * The number of failures among the attempts, of held targets, and of those that wait for a lease. Moves and retirements may fail, too.
+ * The number of failures among the attempts, of held targets, and of those that wait for another reason. Moves and retirements may fail, too.
  */
-export function undoneParts({ tried, failed, held, leased }: PassFinished): string[] {
+export function undoneParts({ tried, failed, held, leased, notYetRetried }: PassFinished): string[] {
+  const others = held - leased - notYetRetried;
   return partsOf(
     failed > 0 && (failed > tried ? `${failed} failed` : `${failed} of ${counted(tried, 'pull')} failed`),
-    held > leased && `${held - leased} held`,
+    notYetRetried > 0 && `${notYetRetried} waiting for another try`,
+    others > 0 && `${others} held`,
     leased > 0 && `${leased} waiting for a lease`,
   );
 }

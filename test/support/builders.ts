@@ -235,6 +235,7 @@ export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
     failed: 0,
     held: 0,
     leased: 0,
+    notYetRetried: 0,
     missing: 0,
     downloadedBytes: 0,
     changedFiles: 0,

@@ -93,6 +93,9 @@ export const summarySchema = z.object({
   failed: count,
   held: count,
   leased: count.default(0).meta({ description: 'held targets that only wait for the end of a lease' }),
+  notYetRetried: count
+    .default(0)
+    .meta({ description: 'held targets that failed and wait for their next try' }),
   missing: count.default(0).meta({ description: 'targets that the service no longer lists, kept for now' }),
   downloadedBytes: count,
   changedFiles: count,

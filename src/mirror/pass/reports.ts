@@ -48,6 +48,7 @@ export function summarise(
     failed: count(({ outcome }) => outcome.kind === 'failed'),
     held: count(isHeld),
     leased: count(({ action, outcome }) => outcome.kind === 'held' && action.reason === 'lease'),
+    notYetRetried: count(({ action }) => action.reason === 'backing-off' || action.reason === 'quarantined'),
     missing: count(({ outcome }) => outcome.kind === 'missing'),
     downloadedBytes: results.reduce((sum, result) => sum + result.downloadedBytes, 0),
     changedFiles: results.reduce((sum, result) => sum + result.changedFiles, 0),

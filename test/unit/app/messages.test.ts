@@ -22,7 +22,16 @@ const { name: _name, ...PULLED } = pulledEvent({
   durationMs: 1400,
 });
 const FINISHED = passFinished({ durationMs: 1400, targets: 3 });
-const COUNTS = { targets: 1, pulled: 2, tried: 5, failed: 3, held: 4, leased: 1, missing: 6 };
+const COUNTS = {
+  targets: 1,
+  pulled: 2,
+  tried: 5,
+  failed: 3,
+  held: 6,
+  leased: 1,
+  notYetRetried: 2,
+  missing: 6,
+};
 const EVERYTHING = { ...COUNTS, downloadedBytes: 5000, changedFiles: 1, processing: 1 };
 const WORKBOOK = { workbookId: 'Accounting/plan.xlsx', versionId: 'v1', branch: 'main' };
 const NONE = { count: 0, first: [] };
@@ -163,7 +172,7 @@ describe('the sentence of an event', () => {
     [
       'a pass with everything',
       { name: 'pass.finished', ...FINISHED, ...EVERYTHING },
-      '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 3 held; 1 waiting for a lease; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
+      '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 2 waiting for another try; 3 held; 1 waiting for a lease; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
     ],
     [
       'a pass that left pulls behind',
