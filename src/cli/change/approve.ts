@@ -20,6 +20,8 @@ import { settingsOf } from '../settings/settings-flags.ts';
 export async function runApprove(command: Command): Promise<Outcome> {
   const { all, yes }: { all?: true; yes?: true } = command.opts();
   if (command.args.length === 0 && all !== true) {
+    // The hint repeats the flags.
+    settingsOf(command, []);
     throw new MirrorError('usage.invalid', 'approve needs a target, or --all.', {
       hint: `\`${ownCommand('status')}\` lists what is held.`,
     });

@@ -36,6 +36,8 @@ export async function runPoll(command: Command): Promise<Outcome> {
 export async function runRetry(command: Command): Promise<Outcome> {
   const { all }: { all?: true } = command.opts();
   if (command.args.length > 0 || all === true) return pollNow(command, false);
+  // The hint repeats the flags.
+  settingsOf(command, []);
   throw new MirrorError('usage.invalid', 'retry needs a target, or --all.', {
     hint: `\`${ownCommand('status')}\` lists what waits.`,
   });

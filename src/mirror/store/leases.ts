@@ -282,9 +282,12 @@ async function permitted<T>(layout: DirectoryLayout, doing: string, work: () => 
   } catch (error) {
     const cause = error instanceof MirrorError ? error.cause : null;
     if (!(cause instanceof Error) || !isDenied(cause)) throw error;
+    const isReadOnly = systemCode(cause) === 'EROFS';
     throw new MirrorError('directory.unusable', `This user cannot take or end leases: ${cause.message}.`, {
       cause,
-      hint: `Do it as root or as the user of the daemon, or give this one write permission on ${layout.leases} and read permission on ${layout.gate} (and access to the folders above).`,
+      hint: isReadOnly
+        ? 'Leases are files in the directory: take them where it is mounted for writing.'
+        : `Do it as root or as the user of the daemon, or give this one write permission on ${layout.leases} and read permission on ${layout.gate} (and access to the folders above).`,
     });
   }
 }

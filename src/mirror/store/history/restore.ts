@@ -95,7 +95,7 @@ export async function restoreInto(
     const present = await unlessMissing(readdir(folder));
     if (present !== null && present.length > 0) {
       throw new MirrorError('history.occupied', `${folder} is not empty.`, {
-        hint: 'Give a folder that does not exist yet.',
+        hint: 'Give a new or an empty folder.',
       });
     }
     await mkdir(dirname(folder), { recursive: true });
