@@ -9,6 +9,7 @@ import type { EventSink } from '../../app/events.ts';
 import {
   type ChangeSpan,
   type DueHook,
+  attempted,
   dueForTree,
   dueHooks,
   isSameTarget,
@@ -167,6 +168,9 @@ export class AfterPublish {
     const span = this.#changes.get(target);
     // Changes while the command runs are due afterwards.
     this.#due.delete(target);
+    // A run that fails may have done its work: the end of this tree must be news all the same.
+    if (due.event !== 'retired' && !this.#delivered.has(target))
+      await this.#remember(target, attempted(due.tree));
     try {
       const changes = knownChanges(due, this.#delivered.get(target), span);
       const durationMs = await runForTree(this.#ports, command, due, changes, stop);

@@ -60,6 +60,11 @@ export function dueHooks(
   return [...moved, ...changed, ...retired];
 }
 
+/** The state to remember of a tree before the command first runs for it: none that it received. */
+export function attempted(tree: HookTree): HookTree {
+  return { ...tree, publishedAtMs: 0, fingerprint: null };
+}
+
 /** The news of a published tree; null for none. */
 export function dueForTree(
   target: string,
@@ -109,7 +114,8 @@ export function knownChanges(
   if (event === 'retired') return null;
   // A list must not start from another repository's tree at this path.
   if (occupant !== undefined && !isSameTarget(occupant, tree)) return null;
-  const base = before?.publishedAtMs ?? null;
+  // Of a tree that the command was only run for, it received nothing.
+  const base = before === null || before.publishedAtMs === 0 ? null : before.publishedAtMs;
   if (base === tree.publishedAtMs) return [];
   return span?.since === base && span.until === tree.publishedAtMs ? span.changes : null;
 }

@@ -149,6 +149,18 @@ describe('the command after publishing', () => {
     expect(await stand.ran()).toEqual(['published A/main unknown ', 'published A/main unknown ']);
   });
 
+  it('receives that a target left, even if no run for it had succeeded', async () => {
+    const stand = await startStand(`${LOG}; exit 1`);
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(1);
+    stand.trees.clear();
+    stand.parts.script = LOG;
+    await stand.restart();
+    expect(await stand.look()).toBe(0);
+    expect(await stand.ran()).toEqual([`published A/main known ${added('a')}`, 'retired A/main unknown ']);
+    expect(stand.stored.size).toBe(0);
+  });
+
   it('receives moved and retired targets, even across a restart', async () => {
     const stand = await startStand(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
     stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
@@ -183,15 +195,15 @@ describe('the command after publishing', () => {
   });
 
   it.each([
-    ['may finish in the shutdown time of the program', 'sleep 0.3', 10_000, ['A/main']],
-    ['is stopped after it, which is no failure', 'exec sleep 60', 50, []],
+    ['may finish in the shutdown time of the program', 'sleep 0.3', 10_000, [1]],
+    ['is stopped after it, which is no failure', 'exec sleep 60', 50, [0]],
   ])('%s', async (_title, rest, timeoutMs, stored) => {
     const stand = await startStand(`${LOG}; ${rest}`);
     stand.publish('A/main', 1, 'a');
     await expect.poll(() => stand.ran()).toHaveLength(1);
     await stand.queue.close(timeoutMs);
     expect(stand.failures()).toEqual([]);
-    expect([...stand.stored.keys()]).toEqual(stored);
+    expect([...stand.stored.values()].map(({ publishedAtMs }) => publishedAtMs)).toEqual(stored);
   });
 
   it('runs for publishes of this process while the state cannot be read, and for the rest later', async () => {
