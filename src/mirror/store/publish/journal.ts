@@ -5,6 +5,7 @@ import { z } from 'zod';
 
 import { readOwnDocument } from '../../../lib/disk/own-file.ts';
 import { linkNow, statsNow } from '../../../lib/disk/read.ts';
+import { ensureFolder } from '../../../lib/disk/durable.ts';
 import type { FlushMark } from '../../../lib/disk/shared-flush.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../../lib/errors/errors.ts';
@@ -185,6 +186,9 @@ interface Recovered {
 export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly string[]> {
   return onDisk('recovering interrupted work', async () => {
     await disk.lock.check();
+    // Someone may have removed them: every publish would fail until the next start.
+    const { staging, trash, leases } = disk.layout;
+    for (const folder of [staging, trash, leases]) await ensureFolder(folder);
     // A parallel publish may note its own failure: keep that.
     const known = [...disk.unfinished.keys()];
     const recovered = (await onDiskOfAll(disk, 'staging', (each) => recoverOn(each, signal))).flat();

@@ -1,3 +1,6 @@
+import { rm } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it } from 'vitest';
 
 import { type FakeService, versionTimeMs } from '../../../support/fake-service.ts';
@@ -47,6 +50,15 @@ describe('when a workbook has changed', () => {
     service.write(repository, 'main', 'a.xlsx', 'a3');
     await mirror.pass();
     expect(await mtime()).toBe(versionTimeMs(service.version(repository, 'main', 'a.xlsx')));
+  });
+
+  it('publishes it although someone removed private folders', async () => {
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
+    for (const name of ['staging', 'trash', 'leases'])
+      await rm(join(mirror.directory, '.workbook-mirror', name), { recursive: true });
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    expect((await mirror.pass()).exitCode).toBe(0);
+    await mirror.expectExact();
   });
 
   it('pulls once more if the contents were newer than the listing', async () => {
