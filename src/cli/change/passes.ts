@@ -54,14 +54,9 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
   const runners = await taskRunners(command, false);
   const names = await namesOf(command);
   const passes = await askForPasses(runners, names, wait);
-  const exitCode = worstOf([
-    ...passes.map(({ outcome }) => outcome?.exitCode ?? EXIT_CODES.ok),
-    exitCodeOfShards(
-      command,
-      names,
-      passes.map(({ outcome }) => outcome).filter((each) => each !== null),
-    ),
-  ]);
+  const outcomes = passes.flatMap(({ outcome }) => outcome ?? []);
+  const ofShards = exitCodeOfShards(command, names, outcomes);
+  const exitCode = worstOf([...outcomes.map((outcome) => outcome.exitCode), ofShards]);
   return { data: { passes }, text: () => describePasses(passes), exitCode };
 }
 
@@ -85,8 +80,8 @@ function exitCodeOfShards(
 ): ExitCode {
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
   const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
-  if (names.length === 0 || outcomes.length === 0 || chosenTargets(names, mirror, found).length > 0)
-    return EXIT_CODES.ok;
+  const isKnown = outcomes.length > 0 && outcomes.every(({ failure }) => failure === null);
+  if (names.length === 0 || !isKnown || chosenTargets(names, mirror, found).length > 0) return EXIT_CODES.ok;
   tell(
     say`! No daemon that was reached mirrors ${names.join(', ')}: \`${ownCommand('status --all')}\` shows all shards.`,
     'warn',
