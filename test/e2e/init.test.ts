@@ -49,7 +49,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     expect(text).toContain('refuses the personal API key');
     // Typed text is hidden, and so is the end of its line.
     expect(text).toMatch(/not shown: \r?\n/);
-    expect(text).toContain('Type another one');
+    expect(text).toContain('Enter another key');
     expect(text).not.toContain('is read from');
     expect(text).toContain('as of a header');
     expect(text).toContain('The current API lists 1 repository.');
