@@ -1,5 +1,5 @@
 import type { EventFields } from '../../src/app/events.ts';
-import type { PassFinished, PullProgress } from '../../src/mirror/pass/events.ts';
+import { type PassFinished, type PullProgress, summarySchema } from '../../src/mirror/pass/events.ts';
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
 import { fingerprintOfTree } from '../../src/mirror/plan/workbooks.ts';
 import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/actions.ts';
@@ -225,25 +225,16 @@ export function pulledOutcome(
 
 /** The end of a pass that did nothing, with other fields as given. */
 export function passFinished(fields: Partial<PassFinished> = {}): PassFinished {
-  return {
-    trigger: 'schedule',
-    durationMs: 1,
+  const nothing = {
     targets: 0,
     pulled: 0,
     changed: 0,
-    tried: 0,
     failed: 0,
     held: 0,
-    leased: 0,
-    notYetRetried: 0,
-    missing: 0,
     downloadedBytes: 0,
     changedFiles: 0,
-    pulling: 0,
-    waiting: 0,
-    processing: 0,
-    ...fields,
   };
+  return summarySchema.parse({ trigger: 'schedule', durationMs: 1, processing: 0, ...nothing, ...fields });
 }
 
 /** The event of a pull that changed nothing of `A/main`, with other fields as given. */
