@@ -8,7 +8,7 @@ import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
 import { type ManifestReading, parseManifest } from './manifest-text.ts';
 import { byCodeUnits, type Manifest } from './manifest.ts';
-import { treeAt } from './published-tree.ts';
+import { linkFinder, treeAt } from './published-tree.ts';
 import { ownTreesIn } from './shards.ts';
 
 /** The targets that an inventory found. */
@@ -70,6 +70,7 @@ export function createInventory(
         const others: Published[] = [];
         const unreadable: string[] = [];
         const trees = new Map<string, RememberedTree>();
+        const isBehindLink = linkFinder(layout);
         await forEachInSlices(paths, (path) => {
           try {
             const tree = readUnlessKnown(layout, path, known.get(path));
@@ -82,7 +83,8 @@ export function createInventory(
             trees.set(path, tree);
             const { kind, name } = treeAt(layout, path);
             if (kind === 'link' && name !== null) linked.set(name, path);
-            published.push({ ...tree.summary, treePresent: kind === 'folder' || kind === 'link' });
+            const isThere = (kind === 'folder' || kind === 'link') && !isBehindLink(path);
+            published.push({ ...tree.summary, treePresent: isThere });
           } catch {
             unreadable.push(path);
           }

@@ -63,6 +63,23 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
   return { kind: 'dangling', name, tree: join(layout.trees, 'gone') };
 }
 
+/**
+ * Makes a function that tells whether a folder around the place of a target's tree is a link: then the tree behind it is not the published
+ * one, whatever it holds. Looks at each folder once.
+ */
+export function linkFinder({ mirror }: Pick<DirectoryLayout, 'mirror'>): (path: string) => boolean {
+  const known = new Map<string, boolean>();
+  const isLinked = (folder: string): boolean => {
+    if (folder === '.') return false;
+    const found =
+      known.get(folder) ??
+      (isLinked(dirname(folder)) || statsNow(join(mirror, folder))?.isSymbolicLink() === true);
+    known.set(folder, found);
+    return found;
+  };
+  return (path) => isLinked(dirname(path));
+}
+
 /** Whether a target's files are at its place. */
 export function isTreeAt({ kind }: TreePlace): boolean {
   return kind !== 'gone' && kind !== 'dangling';

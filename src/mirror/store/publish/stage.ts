@@ -59,6 +59,8 @@ export async function openStage(disk: Disk, target: string): Promise<Stage> {
   const { layout, native, timeStepMs } = disk;
   await disk.lock.check();
   return onDisk('making a stage', async () => {
+    // Found before a download, not only before the publish.
+    await refuseLinks(layout, [dirname(`mirror/${target}`)]);
     const name = randomUUID();
     const folder = join(layout.staging, name);
     const manifest = manifestPath(layout, target);

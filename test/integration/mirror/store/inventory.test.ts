@@ -1,4 +1,4 @@
-import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { Manifest } from '../../../../src/mirror/store/manifest.ts';
@@ -77,6 +77,14 @@ describe('an inventory', () => {
       ['b/main', true],
     ]);
     expect(published[0]).toMatchObject({ fileCount: 2, branch: 'main', fingerprint: 'f1' });
+  });
+
+  it('does not take a tree behind a link for the published one', async () => {
+    const layout = await makeLayout();
+    await put(layout, 'a/b/main');
+    await rename(join(layout.mirror, 'a'), join(layout.root, 'elsewhere'));
+    await symlink('../elsewhere', join(layout.mirror, 'a'));
+    expect((await createInventory(layout).read()).published).toMatchObject([{ treePresent: false }]);
   });
 
   // Root may read everything.
