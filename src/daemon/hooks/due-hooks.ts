@@ -51,11 +51,17 @@ export function dueHooks(
     const former = left.get(keyOf(tree));
     if (former !== undefined && !isDelivered(delivered.get(path), tree)) {
       left.delete(keyOf(tree));
-      moved.push({ event: 'moved', target: path, movedFrom: former.target, tree, before: former.tree });
+      moved.push({
+        event: 'moved',
+        target: path,
+        movedFrom: former.target,
+        tree,
+        before: received(former.tree),
+      });
     } else changed.push(...[dueForTree(path, tree, delivered)].filter((due) => due !== null));
   }
   const retired = [...left.values()].map(({ target, tree }): DueHook => {
-    return { event: 'retired', target, movedFrom: null, tree, before: tree };
+    return { event: 'retired', target, movedFrom: null, tree, before: received(tree) };
   });
   return [...moved, ...changed, ...retired];
 }
@@ -63,6 +69,11 @@ export function dueHooks(
 /** The state to remember of a tree before the command first runs for it: none that it received. */
 export function attempted(tree: HookTree): HookTree {
   return { ...tree, publishedAtMs: 0, fingerprint: null };
+}
+
+/** A remembered state, if the command received it; null for one as {@link attempted} makes it. */
+function received(known: HookTree): HookTree | null {
+  return known.publishedAtMs === 0 ? null : known;
 }
 
 /** The news of a published tree; null for none. */
@@ -73,7 +84,7 @@ export function dueForTree(
 ): DueHook | null {
   const known = delivered.get(target);
   if (isDelivered(known, tree)) return null;
-  const before = known !== undefined && isSameTarget(known, tree) ? known : null;
+  const before = known !== undefined && isSameTarget(known, tree) ? received(known) : null;
   return { event: 'published', target, movedFrom: null, tree, before };
 }
 
@@ -114,8 +125,7 @@ export function knownChanges(
   if (event === 'retired') return null;
   // A list must not start from another repository's tree at this path.
   if (occupant !== undefined && !isSameTarget(occupant, tree)) return null;
-  // Of a tree that the command was only run for, it received nothing.
-  const base = before === null || before.publishedAtMs === 0 ? null : before.publishedAtMs;
+  const base = before?.publishedAtMs ?? null;
   if (base === tree.publishedAtMs) return [];
   return span?.since === base && span.until === tree.publishedAtMs ? span.changes : null;
 }
