@@ -21,6 +21,7 @@ import {
   runAll,
   type TaskRunner,
   taskRunners,
+  tellUnreached,
   warnOfFlags,
   worstOf,
 } from '../frame/task-runners.ts';
@@ -82,11 +83,7 @@ function exitCodeOfShards(
   const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
   const isKnown = outcomes.length > 0 && outcomes.every(({ failure }) => failure === null);
   if (names.length === 0 || !isKnown || chosenTargets(names, mirror, found).length > 0) return EXIT_CODES.ok;
-  tell(
-    say`! No daemon that was reached mirrors ${names.join(', ')}: \`${ownCommand('status --all')}\` shows all shards.`,
-    'warn',
-  );
-  return EXIT_CODES.incomplete;
+  return tellUnreached(names.join(', '));
 }
 
 /** Describes passes to a person; null if there is nothing to add to the progress display, which shows the summary of a single pass. */

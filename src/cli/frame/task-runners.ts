@@ -2,8 +2,9 @@ import type { Command } from 'commander';
 
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
-import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
+import { ownCommand } from '../../lib/text/own-command.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
 import { otherInstances } from '../../mirror/store/shards.ts';
@@ -134,6 +135,15 @@ export async function daemonsOf(command: Command, withoutRefusing = false): Prom
     ),
   );
   return layouts.filter((_, index) => areListening[index]).map((layout) => taskRunner(command, layout));
+}
+
+/** Warns that no daemon that was reached mirrors some targets: several instances have each its shard. @returns the exit code */
+export function tellUnreached(what: string): ExitCode {
+  tell(
+    say`! No daemon that was reached mirrors ${what}: \`${ownCommand('status --all')}\` shows all shards.`,
+    'warn',
+  );
+  return EXIT_CODES.incomplete;
 }
 
 /** The highest exit code. */

@@ -22,8 +22,8 @@ import {
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { type Lines, loudness, type Outcome, tell, textOf, under } from '../frame/output.ts';
-import { runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
+import { type Lines, loudness, type Outcome, textOf, under } from '../frame/output.ts';
+import { runAll, taskRunners, tellUnreached, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `verify` */
@@ -31,13 +31,13 @@ export async function runVerify(command: Command): Promise<Outcome> {
   const { repair, expect }: { repair?: true; expect?: number } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
   let reports: readonly RepairReport[];
-  let isWhole = true;
+  let ofShards: ExitCode = EXIT_CODES.ok;
   if (repair === true) {
     const chosen = await chosenBy(command.args, settings);
     const wish = { targets: chosen === null ? undefined : [...chosen], expect };
     const results = await runAll(await taskRunners(command, false), 'repair', wish);
     reports = results.map(({ result }) => result);
-    isWhole = areExamined(reports, chosen);
+    ofShards = exitCodeOfShards(reports, chosen);
   } else {
     const options = { targets: command.args, expected: expect ?? null };
     const before = await withProgress((events) => verify(settings, { ...options, ...events }));
@@ -47,12 +47,12 @@ export async function runVerify(command: Command): Promise<Outcome> {
   return {
     data: data.length === 1 ? data[0] : data,
     text: () => joined(reports.map(describeRepair), say`\n\n`),
-    exitCode: worstOf([...reports.map(exitCodeOf), isWhole ? EXIT_CODES.ok : EXIT_CODES.incomplete]),
+    exitCode: worstOf([...reports.map(exitCodeOf), ofShards]),
   };
 }
 
-/** Whether the daemons that were reached examined the named targets, or any at all: several instances have each its shard. */
-function areExamined(reports: readonly RepairReport[], chosen: ReadonlySet<string> | null): boolean {
+/** The exit code for named targets, or for all, that the daemons that were reached did not examine. */
+function exitCodeOfShards(reports: readonly RepairReport[], chosen: ReadonlySet<string> | null): ExitCode {
   const examined = new Set(
     reports.flatMap(({ before: { targets, unreadableManifests, lost } }) =>
       [...targets, ...unreadableManifests, ...lost].map(({ path }) => path),
@@ -60,13 +60,8 @@ function areExamined(reports: readonly RepairReport[], chosen: ReadonlySet<strin
   );
   const left = [...(chosen ?? [])].filter((path) => !examined.has(path));
   const isEmpty = reports.every(({ before: { mirrored } }) => mirrored === 0);
-  if (left.length === 0 && (examined.size > 0 || isEmpty)) return true;
-  const what = left.length > 0 ? firstOf(left).join(', ') : 'any target';
-  tell(
-    say`! No daemon that was reached mirrors ${what}: \`${ownCommand('status --all')}\` shows all shards.`,
-    'warn',
-  );
-  return false;
+  if (left.length === 0 && (examined.size > 0 || isEmpty)) return EXIT_CODES.ok;
+  return tellUnreached(left.length > 0 ? firstOf(left).join(', ') : 'any target');
 }
 
 /** Shows the progress of a verification in this process. */
