@@ -90,7 +90,7 @@ export function showFacts({ live, disk, publishesWhole, leases, shard }) {
           'Disk',
           `${sizeText(disk.freeBytes)} free of ${sizeText(disk.sizeBytes)}, ${usedPercent(disk)} % used`,
         )),
-    ...(shard === null ? [] : fact('Shard', `${shard.index} of ${shard.count}: this page shows this one`)),
+    ...(shard === null ? [] : fact('Shard', `${shard.index} of ${shard.count}: this page shows it alone`)),
     ...(publishesWhole
       ? []
       : fact(

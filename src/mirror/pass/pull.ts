@@ -146,7 +146,7 @@ function refuseOlder({ record }: Pull, cached: Cached, { previous, isSameTree }:
   throw new MirrorError(
     'contents.contradicted',
     `${cacheName(cached)} gave contents older than the last verification at ${utcTime(knownAtMs)}.`,
-    { hint: 'What is mirrored stays as it is. Exempt the service from that cache.' },
+    { hint: 'The published tree stays. Exempt the service from that cache.' },
   );
 }
 

@@ -184,7 +184,7 @@ export class ContradictedError extends MirrorError {
     super(
       'contents.contradicted',
       `${SENTENCES[kind](JSON.stringify(path), version)} (${counted(doubt.answers, 'answer')} said so until now).${more}`,
-      { hint: `What is mirrored stays as it is. The next passes compare again: ${end}.` },
+      { hint: `The published tree stays as it is. The next passes compare again: ${end}.` },
     );
     this.doubt = doubt;
   }

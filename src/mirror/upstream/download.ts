@@ -232,7 +232,7 @@ function tooLarge({ what, maxBytes }: DownloadOptions, { url }: Answer): MirrorE
       ? `The archive of ${url.pathname} is greater than ${size}: setting archive.maxSize.`
       : `The file ${url.pathname} is greater than ${size}.`,
     {
-      hint: `What is mirrored stays as it is until the contents change. If the ${what} is right, raise archive.maxSize.`,
+      hint: `The published tree stays as it is until the contents change. If the ${what} is right, raise archive.maxSize.`,
     },
   );
 }
