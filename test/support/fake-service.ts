@@ -74,7 +74,7 @@ export class FakeKnobs extends ArchiveKnobs {
   listedAs: ((path: string, branch: string) => Readonly<Record<string, unknown>>) | null = null;
   /** Whether ranges are supported (RFC 9110, section 14). */
   ranges = false;
-  /** Whether each state's pages are made only once, if only files change. */
+  /** Whether all pages are made at once, and kept until a file or `digests` changes; other knobs must stay as they are. */
   keepsPages = false;
   /** Called before the contents of a whole branch are read. */
   beforeDownload: ((repository: FakeRepository, branch: string) => void) | null = null;
@@ -174,7 +174,7 @@ export class FakeService {
   private readonly server;
   readonly #archives = new Map<string, { readonly sizeBytes: number; readonly zip: Promise<Buffer> }>();
   readonly #sockets = new Set<Socket>();
-  readonly #pages = new Map<string, Reply>();
+  #kept: { readonly state: string; readonly pages: readonly Reply[] } = { state: '', pages: [] };
 
   private constructor(knobs: Partial<FakeKnobs>) {
     this.knobs = Object.assign(new FakeKnobs(), knobs);
@@ -408,26 +408,37 @@ export class FakeService {
   }
 
   private page(query: URLSearchParams): Reply {
-    const { pageSize, countOffset, pageBeyondEnd, keepsPages } = this.knobs;
     const number = Number(query.get('page') ?? 1);
-    const key = `${number} of ${this.sequence} with ${this.knobs.digests}`;
-    const kept = this.#pages.get(key);
-    if (kept !== undefined) return kept;
-    const rows = this.workbookRows();
+    const reply = this.knobs.keepsPages ? this.keptPage(number) : this.pageOf(this.workbookRows(), number);
+    if (reply.status === 200) this.knobs.afterPage?.(number);
+    return reply;
+  }
+
+  private keptPage(number: number): Reply {
+    const state = `${this.sequence} with ${this.knobs.digests}`;
+    if (this.#kept.state !== state) {
+      const rows = this.workbookRows();
+      const pages = [this.pageOf(rows, 1)];
+      while (pages.length * this.knobs.pageSize < rows.length)
+        pages.push(this.pageOf(rows, pages.length + 1));
+      this.#kept = { state, pages };
+    }
+    return this.#kept.pages[number - 1] ?? this.pageOf([], number);
+  }
+
+  private pageOf(rows: readonly unknown[], number: number): Reply {
+    const { pageSize, countOffset, pageBeyondEnd } = this.knobs;
     const start = (number - 1) * pageSize;
     if (number > 1 && start >= rows.length && pageBeyondEnd === '404') {
       return json(404, { detail: 'Invalid page.' });
     }
     const hasNext = start + pageSize < rows.length;
-    const reply = json(200, {
+    return json(200, {
       count: rows.length + countOffset,
       next: hasNext ? this.pageReference(number + 1) : null,
       ...(this.knobs.missingFields ? {} : { previous: null }),
       results: rows.slice(start, start + pageSize),
     });
-    this.knobs.afterPage?.(number);
-    if (keepsPages) this.#pages.set(key, reply);
-    return reply;
   }
 
   private pageReference(page: number): string {
