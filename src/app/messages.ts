@@ -20,7 +20,7 @@ export function heldSentence({ subject, deletions, of }: HeldDeletion): string {
     case 'files':
       return `the service's new state would delete ${deletions} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until its removal is approved';
+      return 'another instance mirrors it now; if that instance shares this directory, start it, otherwise approve the removal of the copy here';
     case 'deselected':
       return `the settings no longer select it, and ${deletions} of ${counted(of, 'target')} were deselected at once; it is still mirrored`;
   }

@@ -183,7 +183,7 @@ export function heldClause({ subject, deletions, of }) {
     case 'files':
       return `the service’s new state would delete ${numberText(deletions)} of its ${counted(of, 'file')}`;
     case 'moved':
-      return 'another instance mirrors it now; the copy here stays until its removal is approved';
+      return 'another instance mirrors it now; if that instance shares this directory, start it, otherwise approve the removal of the copy here';
     case 'deselected':
       return `the settings no longer select it, and ${numberText(deletions)} of ${counted(of, 'target')} were deselected at once; it is still mirrored`;
   }
