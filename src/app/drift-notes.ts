@@ -4,7 +4,7 @@ import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { publishedManifest } from '../mirror/store/inventory.ts';
-import { type Difference, findDrift, summariseDrift } from '../mirror/store/verify/examine.ts';
+import { type Difference, examineWithManifest, summariseDrift } from '../mirror/store/verify/examine.ts';
 import { targetKey } from '../mirror/upstream/listing.ts';
 
 /** The trees to compare, and the state that stores notes about them. */
@@ -35,7 +35,7 @@ export async function noteDrift(
  * Compares trees that may be from a backup with their manifests, and records differing ones for the next pass to repair: a backup taken
  * during a publish may contain a tree and a manifest that do not match. In a copied or restored directory these are all, and only then
  * it gets its id; if a note cannot be saved, it stays without one, and the next opening compares again. Elsewhere they are the trees
- * whose manifest is not the recorded file.
+ * whose manifest is not the recorded file, unless their last publish must still be completed.
  * @param records by {@link targetKey}
  * @param onScanned receives the progress
  * @throws MirrorError `directory.*`, `disk.*`
@@ -50,15 +50,17 @@ export async function noteRestored(
   const { published, trees } = await store.inventory.read();
   const isRestored = (each: Published): boolean => {
     const recorded = records.get(targetKey(targetOf(each)))?.tree ?? null;
-    return store.isNew || (recorded !== null && recorded.stamp !== trees.get(each.path)?.stamp);
+    const isOther = recorded !== null && recorded.stamp !== trees.get(each.path)?.stamp;
+    return store.isNew || (isOther && !store.unfinished.has(each.path));
   };
   const restored = published.filter(isRestored);
+  const options = { depth: 'facts', signal: new AbortController().signal } as const;
   let areNoted = true;
   for (const [index, { path }] of restored.entries()) {
     onScanned(index, restored.length);
     // A tree that cannot be examined differs, too.
-    const differences = await findDrift(store.layout, path, new AbortController().signal).then(
-      (drift) => drift.differences,
+    const differences = await examineWithManifest(store.layout, path, options).then(
+      (examined) => examined?.differences ?? [],
       (error): readonly Difference[] => [
         { path: '.', kind: 'unreadable', problem: toMirrorError(error).message },
       ],

@@ -38,6 +38,22 @@ it('are made for trees whose manifest came from a backup, although the state cac
   await mirror.expectExact();
 });
 
+it('are not made for a target whose last publish must still be completed', async () => {
+  const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+  await writeFile(join(mirror.directory, 'mirror/Plan/main/a.xlsx'), 'of the next state');
+  const manifest = join(mirror.directory, 'manifests/Plan/main.json');
+  await cp(manifest, `${manifest}.next`, { preserveTimestamps: true });
+  await rename(`${manifest}.next`, manifest);
+  const { state, store } = mirror.context;
+  const note = async (unfinished: ReadonlyMap<string, unknown>): Promise<number> => {
+    const parts = { store: { ...store, isNew: false, unfinished: new Map(unfinished) }, state };
+    await noteRestored(parts, await state.records(), Date.now(), () => {});
+    return (await driftNotesOf(mirror)).size;
+  };
+  expect(await note(new Map([['Plan/main', new Error('a lease')]]))).toBe(0);
+  expect(await note(new Map())).toBe(1);
+});
+
 it('notes about drift in a restored directory are found again if they could not be saved', async () => {
   const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
   const file = join(mirror.directory, 'mirror/Plan/main/a.xlsx');
