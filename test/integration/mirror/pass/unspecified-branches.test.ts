@@ -40,24 +40,6 @@ it('HEAD stays beside a branch with fewer files, and goes to the history once it
 });
 
 describe('a deleted branch', () => {
-  it('is retired only after the set number of complete answers', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '3' });
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
-    service.write(repository, 'dev', 'b.xlsx', 'b');
-    await mirror.pass();
-    repository.branches.delete('dev');
-    for (let pass = 1; pass < 3; pass += 1) {
-      const report = await mirror.pass();
-      expect(report.exitCode).toBe(0);
-      expect(await mirror.tree('Accounting/dev')).toStrictEqual(treeOf({ 'b.xlsx': 'b' }));
-    }
-    await mirror.exactPass();
-    const history = await mirror.files('history/Accounting/dev');
-    expect([...history.values()].map(String)).toContain('b');
-    expect([...history.keys()].filter((path) => path.endsWith('.json'))).toHaveLength(1);
-    expect(mirror.eventsOf('target.retired')).toMatchObject([{ reason: 'branch-gone' }]);
-  });
-
   it.each([
     ['of an unclear status', { status: 400 }],
     ['from a cache', { status: 404, headers: { age: '600' } }],
