@@ -355,14 +355,6 @@ describe('the state cache next to its writer', () => {
     expect(await reader.saveRecords([record()])).toBe(false);
   });
 
-  it('sees the records of an ended writer', async () => {
-    const writer = await opened();
-    await writer.saveRecords([record()]);
-    await closed(writer);
-    const reader = await opened({ readOnly: true });
-    expect((await reader.records()).size).toBe(1);
-  });
-
   it('is empty if there is none, and makes none', async () => {
     const reader = await opened({ readOnly: true });
     expect(await reader.records()).toEqual(new Map());
