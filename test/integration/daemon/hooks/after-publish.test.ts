@@ -161,24 +161,6 @@ describe('the command after publishing', () => {
     expect(stand.stored.size).toBe(0);
   });
 
-  it('receives moved and retired targets, even across a restart', async () => {
-    const stand = await startStand(`${LOG}; echo "from $MIRROR_MOVED_FROM" >> "$MIRROR_DIRECTORY/ran"`);
-    stand.trees.set('Old/main', { id: 'a', publishedAtMs: 1 });
-    stand.trees.set('Gone/main', { id: 'b', publishedAtMs: 1 });
-    await stand.look();
-    stand.trees.clear();
-    stand.trees.set('New/main', { id: 'a', publishedAtMs: 1 });
-    await stand.restart();
-    expect(await stand.look()).toBe(0);
-    expect((await stand.ran()).slice(4)).toEqual([
-      'moved New/main known ',
-      'from Old/main',
-      'retired Gone/main unknown ',
-      'from ',
-    ]);
-    expect([...stand.stored.keys()]).toEqual(['New/main']);
-  });
-
   it('that fails is reported with its last line, does not block others, and is due again', async () => {
     const stand = await startStand(
       `cat > /dev/null; case $MIRROR_TARGET in A/*) echo "why s3cret" >&2; exit 7;; esac; ${LOG}`,

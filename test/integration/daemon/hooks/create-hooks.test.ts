@@ -24,7 +24,7 @@ function hooksOf({ loaded, opened, events }: MirrorHarness): ReturnType<typeof c
 
 it('createHooks runs the command for published, renamed and removed targets, in the tree while there is one', async () => {
   const folder = await temporaryFolder();
-  const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES\${MIRROR_FINGERPRINT:+,listed} $(wc -l) \${PWD#$MIRROR_DIRECTORY}" >> ${folder}/ran`;
+  const script = `echo "$MIRROR_EVENT $MIRROR_TARGET $MIRROR_CHANGES\${MIRROR_FINGERPRINT:+,listed} $(wc -l) \${PWD#$MIRROR_DIRECTORY}\${MIRROR_MOVED_FROM:+ from $MIRROR_MOVED_FROM}" >> ${folder}/ran`;
   const command = JSON.stringify(['/bin/sh', '-c', script]);
   const { service, mirror } = await startPair({}, { HOOKS_AFTER_PUBLISH: command });
   const hooks = hooksOf(mirror);
@@ -43,7 +43,7 @@ it('createHooks runs the command for published, renamed and removed targets, in 
   service.write(plan, 'main', 'a.xlsx', 'a2');
   expect(await pass()).toEqual(['published Plan/main known,listed 1 /mirror/Plan/main']);
   service.renameRepository(plan, 'Budget');
-  expect(await pass()).toEqual(['moved Budget/main known,listed 0 /mirror/Budget/main']);
+  expect(await pass()).toEqual(['moved Budget/main known,listed 0 /mirror/Budget/main from Plan/main']);
   service.write(plan, 'main', 'b.xlsx', 'b2 after the move');
   expect(await pass()).toEqual(['published Budget/main known,listed 1 /mirror/Budget/main']);
   service.removeRepository(gone);
