@@ -15,10 +15,6 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 const GUARDED = { GUARD_TARGETS: '20%', GUARD_FILES: '50%' };
 
-function approveIn(mirror: MirrorHarness, targets: readonly string[] | null): Promise<readonly string[]> {
-  return approveHere(mirror.diskSettings, targets);
-}
-
 /** The targets that left the mirror, and who approved each. */
 async function approversIn({ diskSettings }: MirrorHarness): Promise<unknown> {
   const kept = await listHistory(diskSettings, null);
@@ -57,8 +53,8 @@ describe('a pass with too many deleted targets', () => {
     await mirror.pass();
     expect(mirror.eventsOf('deletion.held')).toHaveLength(2);
 
-    expect(await approveIn(mirror, ['C/main'])).toEqual([]);
-    expect(await approveIn(mirror, ['A/main'])).toEqual(['A/main']);
+    expect(await approveHere(mirror.diskSettings, ['C/main'])).toEqual([]);
+    expect(await approveHere(mirror.diskSettings, ['A/main'])).toEqual(['A/main']);
     const { approvals, history } = layoutOf(mirror.directory);
     const copy = await temporaryFolder();
     await cp(approvals, copy, { recursive: true });
@@ -67,7 +63,7 @@ describe('a pass with too many deleted targets', () => {
     await rm(join(history, 'A'));
     for (let pass = 0; pass < 2; pass += 1) expect((await mirror.pass()).exitCode).toBe(1);
     expect(mirror.eventsOf('target.retired').map(({ target }) => target)).toEqual(['A/main']);
-    await approveIn(mirror, null);
+    await approveHere(mirror.diskSettings, null);
     // An approval without its target is over, too.
     await cp(copy, approvals, { recursive: true });
     expect((await mirror.pass()).exitCode).toBe(0);
@@ -89,7 +85,7 @@ describe('a pass with too many deleted targets', () => {
     service.addRepository('A', { 'new.xlsx': 'new' });
     for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
     expect(mirror.eventsOf('deletion.held').map(({ target }) => target)).toEqual(['A/main', 'B/main']);
-    await approveIn(mirror, null);
+    await approveHere(mirror.diskSettings, null);
     service.fault = (path) => (/contents/.test(path) ? { kind: 'status', status: 500 } : null);
     expect((await mirror.pass()).exitCode).toBe(1);
     for (const event of ['deletion.approved', 'target.retired'] as const)
@@ -120,7 +116,7 @@ describe('a pass with too many deleted targets', () => {
       ['Gone/main', 2],
     ]);
     expect(await mirror.targets()).toHaveLength(5);
-    await approveIn(mirror, null);
+    await approveHere(mirror.diskSettings, null);
     await mirror.exactPass();
   });
 });
@@ -147,7 +143,7 @@ describe('a version that lacks too many files', () => {
     expect((await mirror.pass()).exitCode).toBe(1);
     expect(service.takeDownloads()).toEqual([]);
 
-    await approveIn(mirror, ['Accounting/main']);
+    await approveHere(mirror.diskSettings, ['Accounting/main']);
     expect((await mirror.exactPass()).exitCode).toBe(0);
     expect(mirror.eventsOf('deletion.approved')).toMatchObject([{ target: 'Accounting/main' }]);
     expect(await readApprovals(mirror.context.store.layout)).toEqual(new Map());
