@@ -7,7 +7,6 @@ import type { Finding } from '../../../src/probe/statement.ts';
 import { createSamples } from '../../../src/server/demo/samples.ts';
 import { createGitLibrary, type GitLibrary } from '../../../src/server/git/library.ts';
 import type { ProcessingStatus, WorkbookRow } from '../../../src/server/http/library.ts';
-import { fixedKey } from '../../../src/server/keys/keys.ts';
 import { API_KEY, API_TOKEN, type FakeKnobs, type FakeService } from '../../support/fake-service.ts';
 import { startFake } from '../../support/started-fake.ts';
 import { run, variablesOf } from '../../support/program.ts';
@@ -50,9 +49,8 @@ async function startOnGit(status?: typeof statusOf) {
     ...(await library.workbooks()),
     ...(status === undefined ? {} : { statusOf: status }),
   });
-  const keys = [fixedKey('personal', 'tests', KEY), fixedKey('token', 'tests', TOKEN)];
-  const options = { pageSize: 4, keys: () => Promise.resolve(keys) };
-  const { baseUrl } = await startGitService(registry, () => {}, options, { ...library, workbooks });
+  const served = { ...library, workbooks };
+  const { baseUrl } = await startGitService(registry, () => {}, { pageSize: 4 }, served);
   return { baseUrl, apiKey: KEY, apiToken: TOKEN };
 }
 
