@@ -108,7 +108,7 @@ async function expectMap(store: NamespaceStore, all: readonly Step[]): Promise<v
 }
 
 /** All entries of a store. */
-async function everything(store: NamespaceStore): Promise<[string, string][]> {
+export async function everything(store: NamespaceStore): Promise<[string, string][]> {
   const found: [string, string][] = [];
   for await (const [key, value] of store.iterator()) found.push([key, value]);
   return found;

@@ -9,7 +9,7 @@ import {
   openInMemory,
   openSqlite,
 } from '../../../../src/mirror/state/database.ts';
-import { describeStore } from '../../../support/namespace-stores.ts';
+import { describeStore, everything } from '../../../support/namespace-stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const shared = openInMemory();
@@ -26,12 +26,6 @@ beforeEach(async () => {
 afterEach(() => backend.close().catch(() => {}));
 
 const storeOf = (namespace: string): NamespaceStore => namespaceStore(backend, namespace);
-
-async function everything(store: NamespaceStore): Promise<(readonly string[])[]> {
-  const found: (readonly string[])[] = [];
-  for await (const entry of store.iterator()) found.push(entry);
-  return found;
-}
 
 describe('the SQLite store', () => {
   it('sets all entries of a call or none', async () => {
