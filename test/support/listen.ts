@@ -10,6 +10,7 @@ import {
 } from 'node:http';
 import type { AddressInfo, Server, Socket } from 'node:net';
 import { join } from 'node:path';
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { promisify } from 'node:util';
 
 import { onTestFinished } from 'vitest';
@@ -68,23 +69,27 @@ export async function startReceiver(
 }
 
 /** A certificate for a name, with its own authority. */
-export type TestCertificate = NonNullable<Awaited<ReturnType<typeof makeCertificate>>>;
+export type TestCertificate = Awaited<ReturnType<typeof makeCertificate>>;
 
-/** Makes a certificate; null without openssl. */
+/** Makes a certificate by openssl. */
 export async function makeCertificate(name: string) {
   const cwd = await temporaryFolder();
-  const made = await run(
+  await run(
     'openssl',
     (
       `req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1 -subj /CN=${name}` +
       ` -addext subjectAltName=DNS:${name} -keyout key.pem -out cert.pem`
     ).split(' '),
     { cwd },
-  ).catch(() => null);
-  if (made === null) return null;
-  const [key, cert] = await Promise.all([
-    readFile(join(cwd, 'key.pem'), 'utf8'),
-    readFile(join(cwd, 'cert.pem'), 'utf8'),
-  ]);
-  return { key, cert };
+  );
+  const [keyFile, certFile] = [join(cwd, 'key.pem'), join(cwd, 'cert.pem')];
+  const [key, cert] = await Promise.all([readFile(keyFile, 'utf8'), readFile(certFile, 'utf8')]);
+  return { key, cert, keyFile, certFile };
+}
+
+/** Trusts only this certificate until the test is over. */
+export function trust(cert: string): void {
+  const before = getCACertificates();
+  setDefaultCACertificates([cert]);
+  onTestFinished(() => setDefaultCACertificates(before));
 }

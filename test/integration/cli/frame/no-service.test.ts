@@ -8,9 +8,7 @@ import { listen, makeCertificate } from '../../../support/listen.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 async function tlsAddress(): Promise<string> {
-  const certificate = await makeCertificate('localhost');
-  if (certificate === null) throw new Error('openssl is missing');
-  return listen(createTlsServer(certificate));
+  return listen(createTlsServer(await makeCertificate('localhost')));
 }
 
 /** The address of a server that answers every request in the same way. */

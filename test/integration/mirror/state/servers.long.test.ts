@@ -1,8 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:net';
-import { join } from 'node:path';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { inspect } from 'node:util';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -11,9 +8,9 @@ import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { type NamespaceStore, namespaceStore } from '../../../../src/mirror/state/database.ts';
 import { openRemote } from '../../../../src/mirror/state/remote.ts';
 import { State } from '../../../../src/mirror/state/state.ts';
-import { listen } from '../../../support/listen.ts';
+import { listen, makeCertificate, trust } from '../../../support/listen.ts';
+import { everything } from '../../../support/namespace-stores.ts';
 import { freePort, hasRedis, postgres, startPostgres, startRedis } from '../../../support/stores.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
 
 async function opened(address: string): Promise<NamespaceStore> {
   const backend = await openRemote(address);
@@ -70,27 +67,19 @@ describe.skipIf(!hasRedis)('a Redis server', () => {
     const store = await opened(`redis://mirror:word@127.0.0.1:${port}`);
     await store.setMany(['a', 'b'].map((key) => ({ key, value: key })));
     await store.deleteMany(['a']);
-    const found: unknown[] = [];
-    for await (const entry of store.iterator()) found.push(entry);
-    expect(found).toEqual([['b', 'b']]);
+    expect(await everything(store)).toEqual([['b', 'b']]);
     await store.clear();
     expect(await store.get('b')).toBeUndefined();
   });
 
   it('is used by TLS if the address says so, and must be trusted', async () => {
-    const folder = await temporaryFolder();
-    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'certificate.pem')];
-    const names = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-    const files = ['-keyout', key, '-out', certificate];
-    spawnSync('openssl', ['req', '-x509', '-newkey', 'rsa:2048', '-nodes', '-days', '2', ...names, ...files]);
+    const { cert, certFile, keyFile } = await makeCertificate('localhost');
     const tlsPort = await freePort();
     const tls = ['--tls-port', String(tlsPort), '--tls-auth-clients', 'no'];
-    await startRedis({ args: [...tls, '--tls-cert-file', certificate, '--tls-key-file', key] });
+    await startRedis({ args: [...tls, '--tls-cert-file', certFile, '--tls-key-file', keyFile] });
     const address = `rediss://localhost:${tlsPort}`;
     await expect((await opened(address)).get('a')).rejects.toThrow('self-signed certificate');
-    const trusted = getCACertificates('default');
-    onTestFinished(() => setDefaultCACertificates(trusted));
-    setDefaultCACertificates([...trusted, await readFile(certificate, 'utf8')]);
+    trust(cert);
     const store = await opened(address.replace('redis', 'valkey'));
     await store.set('a', '1');
     expect(await store.get('a')).toBe('1');

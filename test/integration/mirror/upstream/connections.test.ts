@@ -2,7 +2,6 @@ import { createServer as createHttpServer, request as httpRequest, type RequestL
 import { createServer as createHttpsServer } from 'node:https';
 import { connect, createServer, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
@@ -12,7 +11,7 @@ import { piecesOf } from '../../../../src/mirror/upstream/connections.ts';
 import type { Answer } from '../../../../src/mirror/upstream/answers.ts';
 import { Transport } from '../../../../src/mirror/upstream/transport.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { listen, makeCertificate } from '../../../support/listen.ts';
+import { listen, makeCertificate, trust } from '../../../support/listen.ts';
 
 const PASSWORD = 'password-of-the-proxy';
 
@@ -28,12 +27,9 @@ const answers: RequestListener = (_request, response) => {
   response.end('{}');
 };
 
-/** A server with TLS whose certificate, by an authority of its own, has the name; without openssl the test is skipped. */
-async function listenWithTls(
-  name: string,
-  skip: (note: string) => never,
-): Promise<{ address: string; certificate: string }> {
-  const made = (await makeCertificate(name)) ?? skip('openssl cannot make a certificate');
+/** A server with TLS whose certificate, by an authority of its own, has the name. */
+async function listenWithTls(name: string): Promise<{ address: string; certificate: string }> {
+  const made = await makeCertificate(name);
   return { address: await listen(createHttpsServer(made, answers)), certificate: made.cert };
 }
 
@@ -102,23 +98,21 @@ describe('a service', () => {
     expect(hint).toContain(`http://${address}`);
   });
 
-  it('that speaks TLS instead of plain HTTP is named as a possible reason', async ({ skip }) => {
-    const server = await listenWithTls('localhost', skip);
+  it('that speaks TLS instead of plain HTTP is named as a possible reason', async () => {
+    const server = await listenWithTls('localhost');
     expect((await failure(`http://${server.address}`)).hint).toContain(`https://${server.address}`);
   });
 
-  it('whose authority is unknown is reported, with a remedy', async ({ skip }) => {
-    const server = await listenWithTls('localhost', skip);
+  it('whose authority is unknown is reported, with a remedy', async () => {
+    const server = await listenWithTls('localhost');
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toMatch(/^The certificate of https:\S+ is refused: .*\(DEPTH_ZERO_SELF/);
     expect(hint).toMatch(/NODE_EXTRA_CA_CERTS.*update-ca-certificates/);
   });
 
-  it('whose certificate has other names is reported with the names', async ({ skip }) => {
-    const server = await listenWithTls('other.test', skip);
-    const before = getCACertificates();
-    setDefaultCACertificates([server.certificate]);
-    onTestFinished(() => setDefaultCACertificates(before));
+  it('whose certificate has other names is reported with the names', async () => {
+    const server = await listenWithTls('other.test');
+    trust(server.certificate);
     const { message, hint } = await failure(`https://${server.address}`);
     expect(message).toContain('DNS:other.test');
     expect(hint).toContain('service.baseUrl');
@@ -137,8 +131,8 @@ describe('a service', () => {
 });
 
 describe('a proxy', () => {
-  it('is used for plain HTTP and for TLS, with a scheme or without', async ({ skip }) => {
-    const server = await listenWithTls('localhost', skip);
+  it('is used for plain HTTP and for TLS, with a scheme or without', async () => {
+    const server = await listenWithTls('localhost');
     const plain = await listen(createHttpServer(answers));
     const proxy = await listenAsProxy();
     vi.stubEnv('HTTP_PROXY', proxy.address);
