@@ -1,52 +1,33 @@
-import { readdir, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
-
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
-import type { FakeKnobs, FakeRepository, FakeService } from '../../../support/fake-service.ts';
-import { startFake } from '../../../support/started-fake.ts';
-import { runHere, type Written } from '../../../support/in-process.ts';
-import { temporaryFolder } from '../../../support/temporary.ts';
+import type { FakeKnobs } from '../../../support/fake-service.ts';
+import { startCommands } from '../../../support/mirror-commands.ts';
+import { textsIn } from '../../../support/published.ts';
 
 /** More `sync` than contents ever need to be accepted. */
 const MANY = 8;
 
-/** A directory and a service, used only by the command line. */
-interface User {
-  readonly service: FakeService;
-  readonly repository: FakeRepository;
-  readonly run: (...args: readonly string[]) => Promise<Written>;
-  /** Runs `sync` until it exits with 0, half a minute apart. @returns the exit codes */
-  readonly syncUntilFresh: () => Promise<number[]>;
-  /** The published tree: its files with their texts. */
-  readonly tree: () => Promise<Record<string, string>>;
-  /** The versions that the manifest names, by path. */
-  readonly versions: () => Promise<Record<string, string | undefined>>;
-}
-
 const FILES = { 'a.xlsx': 'a1', 'b.xlsx': 'b1', 'notes.txt': 'n1' };
 const TAGGED: Partial<FakeKnobs> = { etag: 'strong', conditional: true };
 
+type User = Awaited<ReturnType<typeof user>>;
+
+/** A directory and a service, used only by the command line. */
 async function user(
   knobs: Partial<FakeKnobs> = {},
   files: Readonly<Record<string, string>> = FILES,
   fullName = 'host.example/plan.git',
-): Promise<User> {
-  const service = await startFake(knobs);
+) {
+  const { service, command, status, tree, text } = await startCommands(knobs);
   vi.useFakeTimers({ toFake: ['Date'] });
   onTestFinished(() => void vi.useRealTimers());
   const repository = service.addRepository(fullName, files);
-  const directory = await temporaryFolder();
-  const run = (...args: readonly string[]): Promise<Written> =>
-    runHere(args, {
-      ...service.settingsFor(directory),
-      GUARD_FILES: 'off',
-    });
-  const root = join(directory, 'mirror', fullName, 'main');
+  const run = (...args: readonly string[]) => command(args, { GUARD_FILES: 'off' });
   return {
     service,
     repository,
     run,
+    /** Runs `sync` until it exits with 0, half a minute apart. @returns the exit codes */
     syncUntilFresh: async () => {
       const codes: number[] = [];
       while (codes.at(-1) !== 0 && codes.length < MANY) {
@@ -55,14 +36,13 @@ async function user(
       }
       return codes;
     },
-    tree: async () => {
-      const names = await readdir(root, { recursive: true }).catch(() => []);
-      const texts = names.map(async (name) => [name, await readFile(join(root, name), 'utf8')]);
-      return Object.fromEntries(await Promise.all(texts)) as Record<string, string>;
-    },
+    /** The only target, as `status` shows it. */
+    shown: async () => Object.values(await status())[0],
+    /** The published tree: its files with their texts. */
+    tree: () => textsIn(tree(`${fullName}/main`)),
+    /** The versions that the manifest names, by path. */
     versions: async () => {
-      const text = await readFile(join(directory, 'manifests', fullName, 'main.json'), 'utf8');
-      const { files: listed } = JSON.parse(text) as {
+      const { files: listed } = JSON.parse(await text(`manifests/${fullName}/main.json`)) as {
         files: { path: string; workbook?: { version: string } }[];
       };
       return Object.fromEntries(listed.map(({ path, workbook }) => [path, workbook?.version]));
@@ -84,12 +64,9 @@ function contentsNow(
 }
 
 /** The output of `sync`, `status` and `why` about the only target. */
-async function said({ run }: User) {
+async function said({ run, shown }: User) {
   const { exitCode, stderr } = await run('sync');
-  const report = JSON.parse((await run('status', '--json')).stdout) as {
-    targets: { target: string; state: string; verifiedAtMs: number }[];
-  };
-  const [{ target, state, verifiedAtMs } = { target: '', state: '', verifiedAtMs: 0 }] = report.targets;
+  const { target = '', state, verifiedAtMs } = (await shown()) ?? {};
   const status = (await run('status')).stdout;
   const why = (await run('why', target)).stdout;
   return { exitCode, stderr, state, verifiedAtMs, status, why };
@@ -97,15 +74,13 @@ async function said({ run }: User) {
 
 /** Expects that the target is not called fresh, anywhere, and that the file is named. */
 async function expectDoubt(mirror: User, name: string): Promise<void> {
-  const before = JSON.parse((await mirror.run('status', '--json')).stdout) as {
-    targets: { verifiedAtMs: number | null }[];
-  };
+  const before = await mirror.shown();
   vi.setSystemTime(Date.now() + 30_000);
   const { exitCode, stderr, state, verifiedAtMs, status, why } = await said(mirror);
   expect({ exitCode, state }).toEqual({ exitCode: 1, state: 'failing' });
   expect(status).toContain('contents.contradicted');
   for (const text of [stderr, status, why]) expect(text).toContain(name);
-  expect(verifiedAtMs).toBe(before.targets[0]?.verifiedAtMs ?? null);
+  expect(verifiedAtMs).toBe(before?.verifiedAtMs ?? null);
 }
 
 const BY_PATH = { 'a.xlsx': 'a1', 'b.xlsx': 'b1'.repeat(99) };
