@@ -54,10 +54,22 @@ async function bytesOf(content: Content): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
+/** A path of the only repository. */
+async function contentOf(
+  library: ReplicaLibrary,
+  path: string,
+  { signal } = new AbortController(),
+): Promise<Content> {
+  return library.content({ repository: await only(library), branch: 'main', path, signal });
+}
+
 /** Begins to read a path of the only repository. @returns the rest, after the first piece */
-async function begin(library: ReplicaLibrary, path: string): Promise<AsyncIterator<Uint8Array>> {
-  const content = await library.content({ repository: await only(library), branch: 'main', path: path });
-  const reading = content.open(new AbortController().signal)[Symbol.asyncIterator]();
+async function begin(
+  library: ReplicaLibrary,
+  path: string,
+  client = new AbortController(),
+): Promise<AsyncIterator<Uint8Array>> {
+  const reading = (await contentOf(library, path, client)).open(client.signal)[Symbol.asyncIterator]();
   expect((await reading.next()).done).toBe(false);
   return reading;
 }
@@ -132,22 +144,13 @@ describe('a replica', () => {
       await mirror.pass();
       const ids = (await replica.library.workbooks()).rows.map(({ version }) => version.id);
       expect(ids).not.toEqual(rows.map(({ version }) => version.id));
-      const content = await replica.library.content({
-        repository: await only(replica.library),
-        branch: 'main',
-        path: BOOK,
-      });
-      expect(await bytesOf(content)).toBe(`book ${edits}`);
+      expect(await bytesOf(await contentOf(replica.library, BOOK))).toBe(`book ${edits}`);
     }
   });
 
   it('gives the old tree to its end when a new one takes its place', async () => {
     const { service, repository, mirror, replica } = await setUp();
-    const content = await replica.library.content({
-      repository: await only(replica.library),
-      branch: 'main',
-      path: BOOK,
-    });
+    const content = await contentOf(replica.library, BOOK);
     const opened = content.open(new AbortController().signal)[Symbol.asyncIterator]();
     service.write(repository, 'main', BOOK, 'new!');
     service.write(repository, 'main', 'notes/a.txt', 'new!');
@@ -232,23 +235,10 @@ describe('a foreign change in the mirror is not served', () => {
 it('a client that is gone has nothing more read for it', async () => {
   const { replica } = await setUp({ 'a.xlsx': 'z'.repeat(3_000_000) });
   const gone = new AbortController();
-  const content = await replica.library.content({
-    repository: await only(replica.library),
-    branch: 'main',
-    path: 'a.xlsx',
-    signal: gone.signal,
-  });
-  const reading = content.open(gone.signal)[Symbol.asyncIterator]();
-  expect((await reading.next()).done).toBe(false);
+  const reading = await begin(replica.library, 'a.xlsx', gone);
   gone.abort(new Error('gone'));
   await expect(reading.next()).rejects.toThrow('gone');
-  const again = replica.library.content({
-    repository: await only(replica.library),
-    branch: 'main',
-    path: 'a.xlsx',
-    signal: gone.signal,
-  });
-  await expect(again).rejects.toThrow('gone');
+  await expect(contentOf(replica.library, 'a.xlsx', gone)).rejects.toThrow('gone');
 });
 
 it('a mirror restored from a backup without private files and with other times is served', async () => {
