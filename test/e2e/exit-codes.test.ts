@@ -66,7 +66,7 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     const { service, settings, a } = place;
     const daemon = await startDaemon(settings);
     await daemon.prints(/"pass\.finished"/);
-    service.fault = (path) => (path.includes(`${a.id}/contents`) ? { kind: 'status', status: 401 } : null);
+    service.faultContents({ kind: 'status', status: 401 }, a);
     service.write(a, 'main', 'a.xlsx', 'another version');
     await expectAgreement(place, daemon, 'failing', 1);
   });

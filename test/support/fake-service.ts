@@ -108,6 +108,12 @@ export interface FakeRepository {
   readonly branches: Map<string, FakeBranch>;
 }
 
+/** Whether a request asks for contents: of one repository, by id or name, if there is one. */
+export function isForContents(path: string, of?: FakeRepository): boolean {
+  const references = of === undefined ? [''] : [of.id, encodeURIComponent(of.fullName)];
+  return path.includes('/contents') && references.some((reference) => path.includes(reference));
+}
+
 /** A fault of an answer. `after` counts the bytes before the fault. */
 export type Fault =
   | { readonly kind: 'status'; readonly status: number; readonly headers?: Readonly<Record<string, string>> }
@@ -284,6 +290,11 @@ export class FakeService {
     const version = repository.branches.get(branch)?.versions.get(path);
     if (version === undefined) throw new Error(`${path} has no version on ${branch}`);
     return version;
+  }
+
+  /** Gives a fault to all answers with contents, or to those of one repository. */
+  faultContents(fault: Fault, of?: FakeRepository): void {
+    this.fault = (path) => (isForContents(path, of) ? fault : null);
   }
 
   /** Gives a fault to this many answers whose path contains the text. */

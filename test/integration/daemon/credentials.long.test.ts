@@ -33,12 +33,6 @@ function edit(service: FakeService): void {
     service.write(repository, 'main', 'new.xlsx', `${service.sequence}`);
 }
 
-/** Makes the service refuse the contents of a repository with status 401. */
-function refuseContents(service: FakeService, of = service.named()): void {
-  service.fault = (path) =>
-    path.includes(of.id) && path.includes('/contents') ? { kind: 'status', status: 401 } : null;
-}
-
 /** The keys and tokens that were sent since the last call, in order. */
 function takeKeys(service: FakeService): string[] {
   return service.requests
@@ -60,6 +54,7 @@ function later(durationMs: number): void {
 
 const MINUTE_MS = 60_000;
 const SCHEDULED = { trigger: 'schedule' } as const;
+const UNAUTHORIZED = { kind: 'status', status: 401 } as const;
 
 /** The settings of a mirror that has two keys, or two tokens. */
 const TWO_KEYS = { SERVICE_API_KEY: `${OLD}\n${NEW}` };
@@ -263,7 +258,7 @@ describe('an answer without meaning for the key', () => {
   it('is status 401 of one repository, in every pass: only that one fails', async () => {
     const { service, mirror } = await mirrored({ CONCURRENCY: '1' });
     const { id } = service.named();
-    refuseContents(service);
+    service.faultContents(UNAUTHORIZED, service.named());
     for (let passes = 0; passes < 3; passes += 1) {
       edit(service);
       service.takeRequests();
@@ -283,11 +278,8 @@ describe('an answer without meaning for the key', () => {
 
   it('is status 401 of one new repository: it is requested in one form only', async () => {
     const { service, mirror } = await mirrored();
-    const { id } = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
-    service.fault = (path) =>
-      /contents/.test(path) && (path.includes(id) || path.includes('new'))
-        ? { kind: 'status', status: 401 }
-        : null;
+    const repository = service.addRepository('github.com/org/new.git', { 'n.xlsx': 'n' });
+    service.faultContents(UNAUTHORIZED, repository);
     service.takeRequests();
     expect((await mirror.pass(SCHEDULED)).exitCode).toBe(1);
     expect(service.takeRequests().filter((request) => request.includes('/contents'))).toHaveLength(1);
@@ -297,7 +289,7 @@ describe('an answer without meaning for the key', () => {
   it('is status 401 of one repository with both keys, in every pass, while one of them is accepted elsewhere', async () => {
     const { service, mirror } = await mirrored(TWO_KEYS);
     service.moreKeys.add(NEW);
-    refuseContents(service);
+    service.faultContents(UNAUTHORIZED, service.named());
     for (let passes = 0; passes < 3; passes += 1) {
       edit(service);
       expect((await mirror.pass()).exitCode).toBe(1);

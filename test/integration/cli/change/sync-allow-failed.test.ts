@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import type { FakeService } from '../../../support/fake-service.ts';
+import type { Fault } from '../../../support/fake-service.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { startCommands } from '../../../support/mirror-commands.ts';
 import { runHere, saying } from '../../../support/in-process.ts';
@@ -16,23 +16,22 @@ async function place() {
 
 type Place = Awaited<ReturnType<typeof place>>;
 
-/** Makes the service answer a request for the contents of one repository with a fault. */
-function failBad(service: FakeService, fault: NonNullable<ReturnType<NonNullable<FakeService['fault']>>>) {
-  const { id: bad } = service.named('Bad');
-  service.fault = (path) =>
-    path.includes('/contents') && (path.includes(bad) || path.includes('/Bad/')) ? fault : null;
-}
+/** Makes the service answer requests for the contents of one repository with a fault. */
+const failBad =
+  (fault: Fault) =>
+  ({ service }: Place) =>
+    service.faultContents(fault, service.named('Bad'));
 
 /** States, each with the exit codes of `sync` and of `sync --allow-failed`. */
 const STATES: readonly (readonly [string, (place: Place) => unknown, number, number])[] = [
   ['everything is verified', () => {}, 0, 0],
   [
     'a target is in quarantine',
-    ({ service }) => failBad(service, { kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }),
+    failBad({ kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }),
     1,
     0,
   ],
-  ['a target is refused to us', ({ service }) => failBad(service, { kind: 'status', status: 403 }), 1, 0],
+  ['a target is refused to us', failBad({ kind: 'status', status: 403 }), 1, 0],
   [
     'the service still processes a target',
     ({ service }) => {
@@ -44,7 +43,7 @@ const STATES: readonly (readonly [string, (place: Place) => unknown, number, num
   ],
   [
     'the service asks for no requests for an hour',
-    ({ service }) => failBad(service, { kind: 'status', status: 429, headers: { 'retry-after': '3600' } }),
+    failBad({ kind: 'status', status: 429, headers: { 'retry-after': '3600' } }),
     1,
     1,
   ],

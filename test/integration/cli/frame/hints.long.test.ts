@@ -25,10 +25,7 @@ async function troubledMirror(): Promise<Record<string, string>> {
   expect((await runHere(['sync'], settings)).exitCode).toBe(0);
   service.removeRepository(gone);
   for (let passes = 0; passes < 2; passes += 1) await runHere(['sync'], settings);
-  service.fault = (path) =>
-    path.includes('/contents') && path.includes(quarantined.id)
-      ? { kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }
-      : null;
+  service.faultContents({ kind: 'body', body: buildZip([{ name: '../x', data: 'x' }]) }, quarantined);
   service.write(quarantined, 'main', 'b.xlsx', 'another version');
   for (let index = 0; index < 8; index += 1) service.remove(held, 'main', `${index}.xlsx`);
   await runHere(['sync'], settings);

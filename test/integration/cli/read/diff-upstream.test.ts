@@ -157,10 +157,7 @@ describe('diff --upstream', () => {
       const hostile = hostileArchives().find(({ verdict }) => verdict === wanted);
       if (hostile === undefined) throw new Error(`no archive is for ${wanted}`);
       const { name, bytes } = hostile;
-      service.fault = (path) =>
-        path.includes('/contents')
-          ? { kind: 'body', body: bytes, headers: { 'content-type': 'application/zip' } }
-          : null;
+      service.faultContents({ kind: 'body', body: bytes, headers: { 'content-type': 'application/zip' } });
       const { exitCode, stdout } = await run(variables(service, mirror, limits));
       expect({ name, exitCode, stdout }).toEqual({ name, exitCode: 2, stdout: '' });
       expect(await readdir(temporary)).toEqual([]);

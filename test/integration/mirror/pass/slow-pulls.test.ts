@@ -87,8 +87,7 @@ class SlowPair {
 
   /** Cuts waiting connections, and refuses each further request for these contents. */
   async cut(): Promise<void> {
-    this.service.fault = (path) =>
-      path.includes('/contents') && path.includes(this.slow.id) ? { kind: 'status', status: 500 } : null;
+    this.service.faultContents({ kind: 'status', status: 500 }, this.slow);
     this.gate.reject(new Error('cut'));
     await this.drained();
   }

@@ -46,11 +46,7 @@ describe('a redirect', () => {
   it('of contents to another origin fails this target only, and nothing is sent there', async () => {
     const { service, mirror } = await seeded();
     const other = await startFake();
-    const [{ id } = { id: '' }] = service.repositories;
-    service.fault = (path) =>
-      path.includes(id) && path.includes('/contents')
-        ? { kind: 'redirect', to: `${other.origin}/x.zip?s=1` }
-        : null;
+    service.faultContents({ kind: 'redirect', to: `${other.origin}/x.zip?s=1` }, service.named());
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'service.redirected', errorAction: 'stall' });
     await mirror.expectExact({ 'Other/main': treeOf({ 'o.xlsx': 'o' }) });

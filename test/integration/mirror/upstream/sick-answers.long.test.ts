@@ -4,7 +4,7 @@ import { gzipSync } from 'node:zlib';
 
 import { describe, expect, it } from 'vitest';
 
-import type { Fault, FakeService } from '../../../support/fake-service.ts';
+import { type FakeService, type Fault, isForContents } from '../../../support/fake-service.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
 /** A mirror of two targets; both have a new version, which is not pulled yet. */
@@ -34,10 +34,8 @@ async function withSickContents(
   settings: HarnessSettings = {},
 ): Promise<{ service: FakeService; mirror: MirrorHarness; isConcerned: (path: string) => boolean }> {
   const { service, mirror } = await withChanges(settings);
-  const [{ id } = { id: '' }] = service.repositories;
-  const isConcerned = (path: string): boolean =>
-    path.includes('/contents') && (path.includes(id) || path.includes('/Accounting/'));
-  service.fault = (path) => (isConcerned(path) ? fault : null);
+  const isConcerned = (path: string): boolean => isForContents(path, service.named());
+  service.faultContents(fault, service.named());
   return { service, mirror, isConcerned };
 }
 
@@ -166,16 +164,10 @@ describe('a content coding', () => {
   it.each(['gzip, gzip', 'x-secret'])('that is not known is an error: %s', async (coding) => {
     const { service, mirror } = await withChanges();
     const before = await mirror.stamps();
-    service.fault = () => ({
-      kind: 'body',
-      body: Buffer.from('[]'),
-      headers: { 'content-encoding': coding },
-    });
+    const headers = { 'content-encoding': coding };
+    service.fault = () => ({ kind: 'body', body: Buffer.from('[]'), headers });
     expect(await mirror.failure()).toMatchObject({ code: 'service.wrong_kind' });
-    service.fault = (path) =>
-      path.includes('/contents')
-        ? { kind: 'body', body: Buffer.from('PK\u0005\u0006'), headers: { 'content-encoding': coding } }
-        : null;
+    service.faultContents({ kind: 'body', body: Buffer.from('PK\u0005\u0006'), headers });
     const results = await mirror.results();
     expect(results['Accounting/main']).toMatchObject({ code: 'service.wrong_kind' });
     expect(await mirror.stamps()).toStrictEqual(before);
