@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, utimes, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 
 import { onTestFinished } from 'vitest';
@@ -89,4 +89,13 @@ export async function textsIn(root: string): Promise<Files> {
     if (!entry.isDirectory()) texts[relative(root, file)] = await readFile(file, 'utf8');
   }
   return texts;
+}
+
+/** Changes a byte of a file without a trace in its size and mtime, like a failing disk or an attacker. */
+export async function rot(file: string): Promise<void> {
+  const { atime, mtime } = await lstat(file);
+  const bytes = await readFile(file);
+  bytes[0] = (bytes[0] ?? 0) ^ 1;
+  await writeFile(file, bytes);
+  await utimes(file, atime, mtime);
 }

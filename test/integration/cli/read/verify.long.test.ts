@@ -1,19 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
-import {
-  chmod,
-  cp,
-  lstat,
-  mkdir,
-  open,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { chmod, cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -29,6 +16,7 @@ import {
 } from '../../../../src/mirror/store/verify/verify.ts';
 import { leaveJournal } from '../../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import { rot } from '../../../support/published.ts';
 import { directorySettings } from '../../../support/settings.ts';
 import { stampsOf } from '../../../support/stamps.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -79,15 +67,6 @@ async function examined(directory: string, depth: 'facts' | 'bytes'): Promise<Fo
   return isGone(differences) ? 'gone' : differences;
 }
 
-/** Changes a file and puts size and mtime back. */
-async function alterUnseen(path: string): Promise<void> {
-  const { atime, mtime } = await lstat(path);
-  const handle = await open(path, 'r+');
-  await handle.write('#', 0);
-  await handle.close();
-  await utimes(path, atime, mtime);
-}
-
 async function replaceWithPipe(path: string): Promise<void> {
   await rm(path);
   execFileSync('mkfifo', [path]);
@@ -116,7 +95,7 @@ type Found = readonly Difference[] | 'gone';
 
 /** Damages of a tree, each with the findings of its facts and, if there are more, of its bytes. */
 const DAMAGES: [string, (tree: string) => Promise<unknown>, Found, Found?][] = [
-  ['bytes, with size and mtime put back', (tree) => alterUnseen(join(tree, 'deep/c.txt')), [], [BYTES]],
+  ['bytes, with size and mtime put back', (tree) => rot(join(tree, 'deep/c.txt')), [], [BYTES]],
   [
     'a link to the same bytes in place of a file',
     (tree) => replaceWithLink(join(tree, 'a.xlsx'), join(tree, '../../moved')),

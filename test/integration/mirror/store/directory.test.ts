@@ -1,20 +1,10 @@
 import { cpSync, renameSync, writeFileSync } from 'node:fs';
-import {
-  cp,
-  lstat,
-  mkdir,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from 'node:fs/promises';
+import { cp, lstat, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
+import { rot } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
@@ -33,15 +23,6 @@ async function startMirrored(
   service.addRepository('Other', { 'plan.xlsx': 'another plan' });
   await mirror.pass();
   return { service, mirror, repository };
-}
-
-/** Changes a byte of a file without a trace in `lstat`, like a failing disk or an attacker. */
-async function rot(file: string): Promise<void> {
-  const { atime, mtime } = await lstat(file);
-  const bytes = await readFile(file);
-  bytes[0] = (bytes[0] ?? 0) ^ 1;
-  await writeFile(file, bytes);
-  await utimes(file, atime, mtime);
 }
 
 it('changed bytes on disk, with unchanged metadata, are found and repaired by the full check', async () => {

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { appendFile, cp, lstat, mkdir, open, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { beforeEach, describe, expect, it, vi } from 'vitest';
@@ -9,6 +9,7 @@ import type { ReplicaLibrary } from '../../../../src/server/replica/library.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
 import { startPair, type MirrorHarness } from '../../../support/mirror-harness.ts';
+import { rot } from '../../../support/published.ts';
 import { replicaLibrary, startReplica } from '../../../support/replica.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -78,15 +79,6 @@ async function only(library: { repositories: () => Promise<readonly Repository[]
   const [repository] = await library.repositories();
   if (repository === undefined) throw new Error('there is no repository');
   return repository;
-}
-
-/** Writes over a file without changing its size or time. */
-async function spoil(path: string): Promise<void> {
-  const { atime, mtime } = await lstat(path);
-  const handle = await open(path, 'r+');
-  await handle.write('X', 0);
-  await handle.close();
-  await utimes(path, atime, mtime);
 }
 
 describe('a replica', () => {
@@ -164,7 +156,7 @@ describe('a foreign change in the mirror is not served', () => {
   beforeEach(shortenPauses);
 
   it.each<[string, (tree: string) => Promise<unknown>]>([
-    ['other bytes of the same size and time', (tree) => spoil(join(tree, BOOK))],
+    ['other bytes of the same size and time', (tree) => rot(join(tree, BOOK))],
     ['more bytes', (tree) => appendFile(join(tree, BOOK), 'x')],
     ['no file', (tree) => rm(join(tree, BOOK))],
     [
@@ -223,7 +215,7 @@ describe('a foreign change in the mirror is not served', () => {
     const big = 'z'.repeat(600_000);
     const { mirror, replica } = await setUp({ 'a.xlsx': big, 'b.xlsx': big });
     const reading = await begin(replica.library, '');
-    await spoil(join(treeOf(mirror), 'b.xlsx'));
+    await rot(join(treeOf(mirror), 'b.xlsx'));
     const rest = async (): Promise<void> => {
       while ((await reading.next()).done !== true);
     };
