@@ -1,5 +1,7 @@
-import { onTestFinished } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 
+import { requestHeaders } from '../../src/lib/api/requests.ts';
+import { type ApiWorkbook, pageSchema, workbookSchema } from '../../src/lib/api/schemas.ts';
 import { createGitLibrary } from '../../src/server/git/library.ts';
 import type { Registry } from '../../src/server/git/repositories.ts';
 import { fixedKey } from '../../src/server/keys/keys.ts';
@@ -32,7 +34,15 @@ export async function startGitService(
   const close = (): Promise<void> => (closed ??= closeAll());
   onTestFinished(close);
   const { baseUrl } = await service.listen({ host: '127.0.0.1', port: 0 });
-  return { baseUrl, close };
+  /** The list of workbooks, which must fit on a page. */
+  const rows = async (): Promise<ApiWorkbook[]> => {
+    const headers = requestHeaders('v1', TOKEN);
+    const response = await fetch(`${baseUrl}/v1/workbooks?page_size=1000`, { headers });
+    const { results, next } = pageSchema.parse(await response.json());
+    expect(next).toBeNull();
+    return results.map((row) => workbookSchema.parse(row));
+  };
+  return { baseUrl, close, rows };
 }
 
 const OUTCOMES: ReadonlyMap<string, RegExp> = new Map([

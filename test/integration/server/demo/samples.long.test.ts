@@ -4,20 +4,19 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
-import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { compareWithGit } from '../../../../src/server/demo/compare.ts';
 import { createSamples, type Samples } from '../../../../src/server/demo/samples.ts';
 import { createWriter } from '../../../../src/server/demo/writer.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
-import { KEY, startGitService, TOKEN } from '../../../support/git-service.ts';
+import { type GitService, KEY, startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { unzip } from '../../../support/zip-reader.ts';
 
 let root = '';
 let samples: Samples;
-let baseUrl = '';
+let service: GitService;
 
 const pathOf = (repository: string, branch: string): string =>
   join(root, 'mirror', repository, encodeURIComponent(branch));
@@ -29,7 +28,7 @@ async function mirrorAll(): Promise<void> {
     const heads = await readHeads(git, samples.registry.gitDirectory(repository.id));
     for (const branch of heads.keys()) {
       const contents = contentsPath(repository.id, undefined, branch);
-      const response = await fetch(baseUrl + contents, { headers: requestHeaders('current', KEY) });
+      const response = await fetch(service.baseUrl + contents, { headers: requestHeaders('current', KEY) });
       for (const [path, content] of await unzip(await response.arrayBuffer())) {
         const target = join(pathOf(repository.full_name, branch), path);
         await mkdir(dirname(target), { recursive: true });
@@ -42,20 +41,18 @@ async function mirrorAll(): Promise<void> {
 type Shown = Awaited<ReturnType<typeof shown>>[number];
 
 async function shown() {
-  const headers = requestHeaders('v1', TOKEN);
-  const response = await fetch(`${baseUrl}/v1/workbooks?page_size=1000`, { headers });
-  const page = pageSchema.parse(await response.json());
-  expect(page.next).toBeNull();
-  return page.results.map((row) => {
-    const { integration, name, version } = workbookSchema.parse(row);
-    return { repository: integration, branch: version.branch, path: name.slice(1), commitId: version.id };
-  });
+  return (await service.rows()).map(({ integration, name, version }) => ({
+    repository: integration,
+    branch: version.branch,
+    path: name.slice(1),
+    commitId: version.id,
+  }));
 }
 
 async function start(): Promise<void> {
   root = await temporaryFolder();
   samples = await createSamples(join(root, 'data'));
-  ({ baseUrl } = await startGitService(samples.registry));
+  service = await startGitService(samples.registry);
 }
 
 describe('the samples', () => {

@@ -2,10 +2,8 @@ import { execFileSync } from 'node:child_process';
 
 import { expect, it } from 'vitest';
 
-import { requestHeaders } from '../../../../src/lib/api/requests.ts';
-import { pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
-import { startGitService, TOKEN } from '../../../support/git-service.ts';
+import { startGitService } from '../../../support/git-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
@@ -109,22 +107,18 @@ function gitAt(gitDirectory: string) {
 
 async function startService() {
   const registry = await openRegistry(await temporaryFolder());
-  const { baseUrl } = await startGitService(registry);
+  const { rows: listed } = await startGitService(registry);
   const { id } = await registry.create('R');
   return {
     gitDirectory: registry.gitDirectory(id),
-    rows: async () => {
-      const response = await fetch(`${baseUrl}/v1/workbooks?page_size=1000`, {
-        headers: requestHeaders('v1', TOKEN),
-      });
-      const { results, next } = pageSchema.parse(await response.json());
-      expect(next).toBeNull();
-      return results.map((row) => {
-        const { name, version } = workbookSchema.parse(row);
-        const { branch, id: versionId, parent, action } = version;
-        return { branch, path: name.slice(1), id: versionId, parent: parent?.id, action };
-      });
-    },
+    rows: async () =>
+      (await listed()).map(({ name, version: { branch, id: versionId, parent, action } }) => ({
+        branch,
+        path: name.slice(1),
+        id: versionId,
+        parent: parent?.id,
+        action,
+      })),
   };
 }
 

@@ -9,7 +9,7 @@ import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { z } from 'zod';
 
 import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
-import { type ApiWorkbook, pageSchema, workbookSchema } from '../../../../src/lib/api/schemas.ts';
+import { pageSchema } from '../../../../src/lib/api/schemas.ts';
 import { type CommitPlan, makeCommits } from '../../../../src/server/demo/commits.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { createWorkbookListing } from '../../../../src/server/git/listing.ts';
@@ -62,16 +62,6 @@ function responseTo(request: ClientRequest): Promise<IncomingMessage> {
 /** The files of a zip by path. */
 async function filesOf(zip: Buffer): Promise<Record<string, string>> {
   return Object.fromEntries([...(await unzip(zip))].map(([path, bytes]) => [path, bytes.toString('latin1')]));
-}
-
-async function v1(query = ''): Promise<Response> {
-  return fetch(`${baseUrl}/v1/workbooks${query}`, { headers: requestHeaders('v1', TOKEN) });
-}
-
-async function rows(query = ''): Promise<ApiWorkbook[]> {
-  const response = await v1(query);
-  expect(response.status).toBe(200);
-  return pageSchema.parse(await response.json()).results.map((row) => workbookSchema.parse(row));
 }
 
 /** How many git programs work on repositories of this test. */
@@ -180,7 +170,7 @@ describe('contents', () => {
     expect((await contents('Odd', 'module')).status).toBe(404);
     expect((await bytes(await contents('Odd', 'link.xlsx'))).toString()).toBe('a');
     expect(await filesOf(await bytes(await contents('Odd')))).toEqual({ a: '1', 'link.xlsx': 'a' });
-    expect(await rows()).toEqual([]);
+    expect(await service.rows()).toEqual([]);
   });
 
   it('are the same bytes each time, with a strong tag that spares sending them', async () => {
@@ -325,7 +315,7 @@ describe('the list of workbooks', () => {
       }),
       plan('feature/q3', [write('y.ODS', '2')], { from: 'refs/heads/main' }),
     ]);
-    const list = await rows();
+    const list = await service.rows();
     expect(list.map(({ id, version }) => `${id} ${version.branch}`)).toEqual([
       'Accounting/y.ODS feature/q3',
       'Accounting/y.ODS main',
