@@ -10,14 +10,9 @@ import {
 } from '../../../../src/mirror/upstream/contents.ts';
 import type { Repository } from '../../../../src/mirror/upstream/listing.ts';
 import { repository } from '../../../support/builders.ts';
+import { buildZip } from '../../../support/zip-builder.ts';
 
-/** The beginning of an archive whose first entry has this name. */
-function zipOf(name: string): Buffer {
-  const header = Buffer.alloc(30);
-  header.write('PK\u0003\u0004', 'latin1');
-  header.writeUInt16LE(name.length, 26);
-  return Buffer.concat([header, Buffer.from(`${name}content`)]);
-}
+const zipOf = (name: string): Buffer => buildZip([{ name, data: 'content' }]);
 
 const COMPOUND = Buffer.from('d0cf11e0a1b11ae1000000', 'hex');
 
