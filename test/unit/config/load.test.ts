@@ -50,37 +50,10 @@ function problems(part: Part): string[] {
   return errorOf(part)?.problems.map(describeProblem) ?? [];
 }
 
-const DAY_MS = 86_400_000;
 const KEY = { WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret' };
 const SERVICE = { ...KEY, WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://h/api/' };
 
 describe('the parsed settings', () => {
-  it('have the documented defaults', () => {
-    expect(load().settings).toEqual({
-      service: { timeout: 120_000, maxBandwidth: null },
-      standby: false,
-      schedule: '*/5 * * * *',
-      timezone: 'UTC',
-      state: { store: 'sqlite' },
-      concurrency: 4,
-      content: 'auto',
-      publish: 'auto',
-      fullCheck: DAY_MS,
-      readerGrace: 120_000,
-      drift: 'report',
-      guard: { targets: { kind: 'share', percent: 20 }, files: { kind: 'share', percent: 50 } },
-      history: { retired: { kind: 'age', ageMs: 30 * DAY_MS }, replaced: { kind: 'age', ageMs: 7 * DAY_MS } },
-      archive: { maxSize: 2 ** 36, maxUnpackedSize: 2 ** 38, maxEntries: 1_000_000, nameTwins: 'refuse' },
-      repositories: { include: ['**'], exclude: [] },
-      branches: { include: ['**'], exclude: [] },
-      targets: [],
-      log: { level: 'info', format: 'auto' },
-      hooks: { timeout: 300_000, webhookEvents: ['*'], webhookFormat: 'json' },
-      http: { listen: { host: '127.0.0.1', port: 9480 }, allowedHosts: [] },
-      serve: { listen: { host: '127.0.0.1', port: 9400 }, fetchInterval: 300_000, sources: 'https' },
-    });
-  });
-
   it('are typed as present if they are required', () => {
     const given = { ...NOTHING, flags: { directory: 'mirror' }, env: SERVICE };
     const { settings } = loadSettings({ ...given, needs: ['service', 'directory'] });
