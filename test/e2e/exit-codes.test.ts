@@ -96,14 +96,6 @@ describe('sync, poll --wait, status and /readyz agree', () => {
     await expectAgreement(place, daemon, 'held', 1);
   });
 
-  it('before the first finished pass', async () => {
-    const { service, settings, codeOf } = await around();
-    service.fault = () => ({ kind: 'silence' });
-    const daemon = await startDaemon(settings);
-    await daemon.prints(/"pass\.started"/);
-    expect([await codeOf('status'), await daemon.ready()]).toEqual([1, 503]);
-  });
-
   it('about an unreachable service: the pass fails with 3, and verified targets stay fresh', async () => {
     const { service, settings, command, codeOf } = await around();
     const daemon = await startDaemon(settings);
