@@ -51,7 +51,7 @@ export class FakeKnobs extends ArchiveKnobs {
   unlistedIntegrations: string[] = [];
   /** The only path of the list of repositories. */
   repositoriesPath: '/repos' | '/repositories' = '/repos';
-  v1: 'on' | '404' | 'html-404' | 'html-200' = 'on';
+  v1: 'on' | '404' | 'html-200' = 'on';
   etag: 'strong' | 'weak' | 'none' = 'none';
   /** Whether `If-None-Match` is honoured. */
   conditional = false;
