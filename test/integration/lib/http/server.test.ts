@@ -3,12 +3,11 @@ import { createServer } from 'node:http';
 import { expect, it, onTestFinished } from 'vitest';
 
 import { createHttpServer } from '../../../../src/lib/http/server.ts';
+import { listen } from '../../../support/listen.ts';
 
 it('a server that could not listen at first reports each error once', async () => {
   const taken = createServer();
-  await new Promise<void>((resolve) => taken.listen(0, '127.0.0.1', resolve));
-  const address = taken.address();
-  const port = typeof address === 'object' && address !== null ? address.port : 0;
+  const port = Number((await listen(taken)).split(':')[1]);
   const troubles: Error[] = [];
   const server = createHttpServer(
     { requestMs: 15_000, idleMs: 1000 },

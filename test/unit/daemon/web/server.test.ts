@@ -1,23 +1,19 @@
-import { once } from 'node:events';
-import { type AddressInfo, createServer, type Server } from 'node:net';
+import { createServer, type Server } from 'node:net';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { startHttp } from '../../../../src/daemon/web/server.ts';
 import { loadSettings } from '../../../../src/config/load.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
+import { listen } from '../../../support/listen.ts';
 import { eventfulReport } from '../../../support/report.ts';
 
 const SOON_MS = 10;
 
 /** Takes a port of this machine. */
 async function takePort(): Promise<{ taken: Server; port: number }> {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  onTestFinished(() => {
-    taken.close();
-  });
-  return { taken, port: (taken.address() as AddressInfo).port };
+  const taken = createServer();
+  return { taken, port: Number((await listen(taken)).split(':')[1]) };
 }
 
 /** Serves at an address, and collects the events. */
