@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 
-import { randomOf, shuffled } from '../support/sweep.ts';
+import { randomOf, say, shuffled } from '../support/sweep.ts';
 import { type Mutation, mutated, mutationsOf, switched } from './mutations.ts';
 import { Stage } from './stage.ts';
 
@@ -81,10 +81,6 @@ function copyProject(places: readonly Place[]): string {
   }
   symlinkSync(join(ROOT, 'node_modules'), join(copy, 'node_modules'));
   return copy;
-}
-
-function say(line: string): void {
-  process.stdout.write(`${line}\n`);
 }
 
 const { values } = parseArgs({
