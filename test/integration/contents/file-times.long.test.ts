@@ -6,9 +6,9 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { LAST_VERIFIED_HEADER } from '../../../src/lib/api/requests.ts';
-import type { FakeKnobs, FakeRepository } from '../../support/fake-service.ts';
+import type { FakeKnobs } from '../../support/fake-service.ts';
 import { buildZip } from '../../support/zip-builder.ts';
-import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
+import { startCommands } from '../../support/mirror-commands.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const execute = promisify(execFile);
@@ -19,9 +19,7 @@ function workbook(text: string): Buffer {
 }
 
 /** A repository of workbooks and a text. */
-async function mirrored(
-  knobs: Partial<FakeKnobs> = {},
-): Promise<MirrorCommands & { readonly repository: FakeRepository }> {
+async function mirrored(knobs: Partial<FakeKnobs> = {}) {
   const synced = await startCommands(knobs);
   const repository = synced.service.addRepository('Accounting', { 'notes.txt': 'notes' });
   for (const path of ['a.xlsx', 'b.xlsx', 'c.xlsx'])

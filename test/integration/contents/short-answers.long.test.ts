@@ -4,8 +4,8 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import type { FakeKnobs, FakeRepository } from '../../support/fake-service.ts';
-import { startCommands, type MirrorCommands } from '../../support/mirror-commands.ts';
+import type { FakeKnobs } from '../../support/fake-service.ts';
+import { startCommands } from '../../support/mirror-commands.ts';
 import { partsWith, sheetOf, zipOf } from '../../support/workbooks.ts';
 
 const NEW = zipOf(partsWith(sheetOf('<sheetData/>'), { 'xl/media/image1.png': randomBytes(200_000) }));
@@ -19,10 +19,7 @@ function anotherVersion(bytes: Buffer): Buffer {
 }
 
 /** A mirrored repository; further answers have no length. */
-async function mirrored(
-  length: FakeKnobs['length'],
-  before: Readonly<Record<string, Buffer>>,
-): Promise<MirrorCommands & { readonly repository: FakeRepository }> {
+async function mirrored(length: FakeKnobs['length'], before: Readonly<Record<string, Buffer>>) {
   const synced = await startCommands();
   // An archive that makes old workbooks smaller costs less than one of them.
   synced.service.knobs.compression = 'stored';

@@ -1,21 +1,17 @@
 import { describe, expect, it } from 'vitest';
 
 import { API_TOKEN } from '../../support/fake-service.ts';
-import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
-
-interface Situation extends MirrorCommands {
-  /** Makes the service write a version of `Accounting/a.xlsx` that the list shows by this row. */
-  readonly hideBehind: (row: unknown) => void;
-}
+import { startCommands } from '../../support/mirror-commands.ts';
 
 /** A mirror of two targets; the row of a new version of one cannot be read. */
-async function mirrored(): Promise<Situation> {
+async function mirrored() {
   const commands = await startCommands({ etag: 'strong', conditional: true });
   const { service } = commands;
   const accounting = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
   service.addRepository('Other', { 'o.xlsx': 'o' });
   expect((await commands.command(['sync'])).exitCode).toBe(0);
   service.takeRequests();
+  /** Makes the service write a version of `Accounting/a.xlsx` that the list shows by this row. */
   const hideBehind = (row: unknown): void => {
     service.write(accounting, 'main', 'a.xlsx', 'a, second version');
     accounting.branches.get('main')?.versions.delete('a.xlsx');

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { FakeService } from '../../support/fake-service.ts';
 import { startFake } from '../../support/started-fake.ts';
-import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+import { startCommands } from '../../support/mirror-commands.ts';
 
 async function otherInstallation(): Promise<FakeService> {
   const other = await startFake();
@@ -16,7 +16,7 @@ async function otherInstallation(): Promise<FakeService> {
 }
 
 /** A directory that holds two repositories of a service, and another installation. */
-async function mirrored(): Promise<MirrorCommands & { readonly other: FakeService }> {
+async function mirrored() {
   const commands = await startCommands();
   commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
   commands.service.addRepository('Purchases', { 'p.xlsx': 'p' });

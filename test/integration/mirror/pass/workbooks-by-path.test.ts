@@ -5,8 +5,8 @@ import { crc32 } from 'node:zlib';
 
 import { describe, expect, it } from 'vitest';
 
-import type { FakeKnobs, FakeRepository, FakeService } from '../../../support/fake-service.ts';
-import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
+import type { FakeKnobs, FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, startPair } from '../../../support/mirror-harness.ts';
 import { buildZip } from '../../../support/zip-builder.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -27,11 +27,7 @@ function filling(text: string): Buffer {
     .digest();
 }
 
-interface Pair {
-  readonly service: FakeService;
-  readonly mirror: MirrorHarness;
-  readonly repository: FakeRepository;
-}
+type Pair = Awaited<ReturnType<typeof mirrored>>;
 
 /** A mirrored repository of several workbooks. */
 async function mirrored(
@@ -39,7 +35,7 @@ async function mirrored(
   knobs: Partial<FakeKnobs> = {},
   settings: HarnessSettings = {},
   others: Readonly<Record<string, string>> = {},
-): Promise<Pair> {
+) {
   const { service, mirror } = await startPair(knobs, settings);
   const repository = service.addRepository(fullName, others);
   for (const path of ['a.xlsx', 'b.xlsx', 'sub/c.xlsm', 'sub/large.xlsx'])

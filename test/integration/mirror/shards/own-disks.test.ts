@@ -3,14 +3,11 @@ import { describe, expect, it, onTestFinished } from 'vitest';
 
 import { approveHere } from '../../../support/tasks.ts';
 import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
 import { startFake } from '../../../support/started-fake.ts';
 import { type HarnessSettings, MirrorHarness } from '../../../support/mirror-harness.ts';
 
 /** Two instances with their own disks; the first had everything before. */
-async function split(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; first: MirrorHarness; second: MirrorHarness; moved: string[] }> {
+async function split(settings: HarnessSettings = {}) {
   const service = await startFake();
   for (let at = 0; at < 12; at += 1) service.addRepository(`Book ${at}`, { 'plan.xlsx': `${at}` });
   const first = await MirrorHarness.open(service, { ...settings, SHARD: '1/1' });

@@ -6,14 +6,11 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { rot } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
-import type { FakeRepository, FakeService } from '../../../support/fake-service.ts';
+import { type HarnessSettings, startPair } from '../../../support/mirror-harness.ts';
 
 const DAY_MS = 86_400_000;
 
-async function startMirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; repository: FakeRepository }> {
+async function startMirrored(settings: HarnessSettings = {}) {
   const { service, mirror } = await startPair({ etag: 'strong', conditional: true }, settings);
   const repository = service.addRepository('Accounting', {
     'plan.xlsx': 'the plan',

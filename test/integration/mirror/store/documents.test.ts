@@ -5,7 +5,6 @@ import { describe, expect, it } from 'vitest';
 
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { checkTargetList, readTargetList } from '../../../../src/mirror/store/documents.ts';
-import type { FakeService } from '../../../support/fake-service.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 
@@ -13,9 +12,7 @@ const DAMAGED = 'it is not a list of targets as this program writes it';
 
 const RETIRE_AT_ONCE: HarnessSettings = { RETIRE_AFTER_PASSES: '1' };
 
-async function mirrored(
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; file: string }> {
+async function mirrored(settings: HarnessSettings = {}) {
   const { service, mirror } = await startPair({}, settings);
   for (const name of ['B', 'A', 'org/C.git']) service.addRepository(name, { 'plan.xlsx': name });
   await mirror.pass();

@@ -10,7 +10,6 @@ import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
 import { verify } from '../../../../src/cli/read/verify.ts';
 import { keepDirectoryId } from '../../../../src/mirror/store/directory.ts';
-import type { SettingsFor } from '../../../../src/config/schema.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
 import { bindNativeCalls } from '../../../../src/lib/native/file-calls.ts';
@@ -28,14 +27,10 @@ const EVIL = 'b5c1fb2efc6d6b4674c2fdcc48ce01b43a3b7c03763c0c3355de0099ee0f8c73';
 const LEFT_AT = '20260101T000000.000Z';
 const TARGET = 'Accounting/main';
 
-/** A folder with the directory of a mirror, and a file next to it that must not change. */
-interface World {
-  readonly root: string;
-  readonly directory: string;
-  readonly settings: SettingsFor<'directory'>;
-}
+type World = Awaited<ReturnType<typeof makeWorld>>;
 
-async function makeWorld(): Promise<World> {
+/** Makes a folder with the directory of a mirror, and a file next to it that must not change. */
+async function makeWorld() {
   const root = await temporaryFolder();
   const directory = join(root, 'deep/mirrored');
   await mkdir(join(root, 'outside'));

@@ -48,10 +48,7 @@ function filesOpenBelow(folder: string): string[] {
 }
 
 /** A store in a new directory that has published files, and the place of their tree. */
-async function started(
-  files: Files,
-  options: Parameters<typeof openTestStore>[1] = {},
-): Promise<{ readonly directory: string; readonly place: string; readonly store: MirrorStore }> {
+async function started(files: Files, options: Parameters<typeof openTestStore>[1] = {}) {
   const directory = await temporaryFolder();
   const store = await openTestStore(directory, options);
   expect(await publishFiles(store, PATH, files)).toMatch(/first|link/);

@@ -144,10 +144,7 @@ function open(
 }
 
 /** The facts of each request for contents; it goes to a new destination. */
-function request(
-  signal = new AbortController().signal,
-  place = destination,
-): { readonly repository: Repository; branch: string; destination: FileDestination; signal: AbortSignal } {
+function request(signal = new AbortController().signal, place = destination) {
   const file = new FileDestination(place);
   into = file;
   return { repository: REPOSITORY, branch: 'main', destination: file, signal };

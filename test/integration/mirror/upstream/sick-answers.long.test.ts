@@ -29,10 +29,7 @@ async function healed(service: FakeService, mirror: MirrorHarness): Promise<void
 }
 
 /** A mirror whose service answers a request for the contents of Accounting with a fault. */
-async function withSickContents(
-  fault: Fault,
-  settings: HarnessSettings = {},
-): Promise<{ service: FakeService; mirror: MirrorHarness; isConcerned: (path: string) => boolean }> {
+async function withSickContents(fault: Fault, settings: HarnessSettings = {}) {
   const { service, mirror } = await withChanges(settings);
   const isConcerned = (path: string): boolean => isForContents(path, service.named());
   service.faultContents(fault, service.named());

@@ -31,10 +31,7 @@ interface Asked {
 }
 
 /** A transport to a service of texts at addresses. */
-function transportTo(placesNow: () => Places): {
-  readonly transport: ListTransport;
-  readonly asked: Asked[];
-} {
+function transportTo(placesNow: () => Places) {
   const asked: Asked[] = [];
   const answerOf = (href: string, headers: TransportRequest['headers']): Omit<Answer, 'body'> & Place => {
     const { body = 'nothing', etag } = placesNow().get(href) ?? {};

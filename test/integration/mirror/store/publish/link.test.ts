@@ -17,7 +17,6 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import type { RetentionPolicy } from '../../../../../src/mirror/store/disk.ts';
-import type { MirrorStore } from '../../../../../src/mirror/store/disk.ts';
 import { readHistory } from '../../../../../src/mirror/store/history/history.ts';
 import { publishedManifest } from '../../../../../src/mirror/store/inventory.ts';
 import type { Manifest } from '../../../../../src/mirror/store/manifest.ts';
@@ -43,25 +42,21 @@ const DAY_MS = 24 * 3_600_000;
 
 const KEPT: RetentionPolicy = { retired: { kind: 'forever' }, replaced: { kind: 'off' } };
 
-interface Opened {
-  readonly directory: string;
-  readonly store: MirrorStore;
-  /** Sweeps as if this much later, in milliseconds; by default after the grace for readers. */
-  readonly sweepLater: (afterMs?: number) => Promise<void>;
-}
+type Opened = Awaited<ReturnType<typeof opened>>;
 
 async function opened(
   directory: string,
   publish: PublishMode = 'link',
   retention: RetentionPolicy = KEPT,
   readerGraceMs = GRACE_MS,
-): Promise<Opened> {
+) {
   let nowMs = Date.now();
   const now = (): number => nowMs;
   const store = await openTestStore(directory, { publish, readerGraceMs, retention, now });
   return {
     directory,
     store,
+    /** Sweeps as if this much later, in milliseconds; by default after the grace for readers. */
     sweepLater: async (afterMs = readerGraceMs + DAY_MS) => {
       nowMs += afterMs;
       await sweep(store, nowMs);
@@ -76,7 +71,7 @@ function publish({ store }: Opened, files: Files): Promise<string> {
 const placeIn = (directory: string, path = PATH): string => join(directory, 'mirror', path);
 
 /** A mirror that has published the first files, the place of its link, and the tree to which the link leads. */
-async function started(): Promise<Opened & { readonly place: string; readonly tree: string }> {
+async function started() {
   const mirror = await opened(await temporaryFolder());
   await publish(mirror, FIRST);
   const place = placeIn(mirror.directory);
