@@ -28,6 +28,7 @@ export type HarnessSettings = Readonly<Record<string, string>>;
 
 /** A manifest as it is on disk, as far as tests look at it. */
 interface ManifestOnDisk {
+  readonly verified_at: string;
   readonly published_at: string;
   readonly repository: { readonly id: string; readonly full_name: string };
   readonly skipped: readonly { readonly path: string }[];

@@ -86,7 +86,7 @@ describe('a replica', () => {
     const { replica, mirror } = await setUp();
     const answer = await replica.ask(BOOK_PATH);
     expect(await answer.text()).toBe('book');
-    const { verified_at } = (await mirror.manifest('Accounting/main')) as unknown as { verified_at: string };
+    const { verified_at } = await mirror.manifest('Accounting/main');
     expect(answer.headers.get('last-verified')).toBe(verified_at);
     const etag = answer.headers.get('etag') ?? '';
     expect((await replica.ask(BOOK_PATH, { 'if-none-match': etag })).status).toBe(304);
@@ -96,10 +96,7 @@ describe('a replica', () => {
 
   it('says by its record when an unchanged target was verified', async () => {
     const { mirror } = await setUp();
-    const { repository, published_at } = (await mirror.manifest('Accounting/main')) as unknown as {
-      repository: { id: string };
-      published_at: string;
-    };
+    const { repository, published_at } = await mirror.manifest('Accounting/main');
     const target = { repositoryId: repository.id, branch: 'main' };
     const verifiedAtMs = Date.now();
     const verifiedAt = new Date(verifiedAtMs).toISOString();
