@@ -183,3 +183,9 @@ function tooSlow({ origin, pathname }: URL, durationMs: number): MirrorError {
 export function strongTag(etag: string | undefined): string | null {
   return etag !== undefined && /^"[\u0021\u0023-\u007e]*"$/.test(etag) ? etag : null;
 }
+
+/** The time in a Date header (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is malformed. */
+export function serviceTimeMs(header: string | undefined): number | null {
+  const timeMs = header?.trim().endsWith('GMT') === true ? Date.parse(header) : Number.NaN;
+  return Number.isNaN(timeMs) ? null : timeMs;
+}

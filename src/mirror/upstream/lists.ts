@@ -6,7 +6,7 @@ import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { roughDuration } from '../../lib/text/humanize.ts';
-import { type Answer, parseJson, strongTag, type Cached, withBytes } from './answers.ts';
+import { type Answer, parseJson, serviceTimeMs, strongTag, type Cached, withBytes } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused, type Keyring } from './keyring.ts';
 import type { Repository } from './listing.ts';
@@ -173,12 +173,6 @@ function withoutUserInfo(address: string): string {
   url.username = '';
   url.password = '';
   return url.href;
-}
-
-/** The time in a Date header (RFC 9110, sections 5.6.7 and 6.6.1), in milliseconds since the epoch; null if it is malformed. */
-export function serviceTimeMs(header: string | undefined): number | null {
-  const timeMs = header?.trim().endsWith('GMT') === true ? Date.parse(header) : Number.NaN;
-  return Number.isNaN(timeMs) ? null : timeMs;
 }
 
 /** A greater difference of clocks is reported. */

@@ -5,7 +5,7 @@ import { backOffDelayMs, MAX_RETRY_AFTER_MS, retryAfterMs } from '../../lib/time
 import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
-import { type Answer, cachedAnswer, type Patience } from './answers.ts';
+import { type Answer, cachedAnswer, type Patience, serviceTimeMs } from './answers.ts';
 import { type Connections, createConnections } from './connections.ts';
 import {
   contentsRefused,
@@ -168,7 +168,8 @@ export class Transport {
     const answer = await this.#sendFollowing(sent, url, key);
     const { status } = answer;
     // How long the service wants no requests.
-    const waitMs = retryAfterMs(answer.headers['retry-after'], Date.now());
+    const { date, 'retry-after': retryAfter } = answer.headers;
+    const waitMs = retryAfterMs(retryAfter, serviceTimeMs(date) ?? Date.now());
     // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4).
     const isForAll = status === 429 || status === 503;
     if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();

@@ -198,6 +198,15 @@ describe('a pause that the service asks for', () => {
     expect(service.takeRequests()).toStrictEqual([]);
   });
 
+  it('until a date is as long as it is by the clock of the service', async () => {
+    const { service, mirror } = await withChanges();
+    const later = (seconds: number): string => new Date(Date.now() + 1000 * (18_000 + seconds)).toUTCString();
+    service.knobs.headers = { date: later(0) };
+    service.fault = () => busy(503, later(600));
+    const { retryAfterMs = 0 } = await mirror.failure();
+    expect(Math.round(retryAfterMs / 60_000)).toBe(10);
+  });
+
   it('while pulls run stops those that have not begun, and each says until when', async () => {
     const { service, mirror } = await withChanges({ CONCURRENCY: '1' });
     service.fault = (path) => (path.includes('/contents') ? busy(429, '600') : null);

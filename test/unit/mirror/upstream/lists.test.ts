@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { clockProblem, readRepositoryRows, serviceTimeMs } from '../../../../src/mirror/upstream/lists.ts';
+import { serviceTimeMs } from '../../../../src/mirror/upstream/answers.ts';
+import { clockProblem, readRepositoryRows } from '../../../../src/mirror/upstream/lists.ts';
 import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
 
 describe('the service’s clock', () => {
