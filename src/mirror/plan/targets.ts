@@ -55,7 +55,10 @@ export function findCandidates(facts: PlanInput): Candidate[] {
     .map((tree) => {
       const { id, fullName } = tree.repository;
       const ofName = rows(fullName);
-      const isContradicted = (ofName?.byBranch.size ?? 0) > 0 && !listedNames.has(fullName);
+      // An installation may name repositories by their ids.
+      const isContradicted = [fullName, id].some(
+        (name) => (rows(name)?.byBranch.size ?? 0) > 0 && !listedNames.has(name),
+      );
       // All trees of a listed repository of this share are among the candidates, or duplicates of them.
       const kind = listedIds.has(id) ? 'moved' : 'repository-gone';
       return treeCandidate(kind, tree, ofName, selection, isContradicted);

@@ -254,6 +254,7 @@ describe('a repository missing from the list', () => {
   });
   const NONE = { repositories: [] };
   const INCOMPLETE = { repositoriesComplete: false };
+  const BY_ID = [row({ repository: REPOSITORY.id })];
 
   it.each<[string, Facts, string]>([
     ['is held in the first complete answer without it', missed(0), 'hold repository-missing'],
@@ -264,6 +265,11 @@ describe('a repository missing from the list', () => {
     ['is not retired by an empty list', missed(9, NONE), 'hold no-repositories-listed'],
     ['is not retired by an incomplete list', missed(9, INCOMPLETE), 'hold listing-incomplete'],
     ['is kept while workbooks name it', missed(9, { workbooks: ROWS }), 'hold listing-contradicts-itself'],
+    [
+      'is kept while workbooks name its id',
+      missed(9, { workbooks: BY_ID }),
+      'hold listing-contradicts-itself',
+    ],
     ['is pulled as a whole when it is back', missed(2, LISTED, { published: [TREE] }), 'pull confirm-gone'],
   ])('%s', (_what, facts, decision) => {
     expect(planOf(facts)).toContain(`${decision} main`);
