@@ -2,6 +2,7 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
 import { olderOf } from './answers.ts';
@@ -57,7 +58,9 @@ export class ServiceClient extends Contents {
   #listing(beganAtMs: number, list: RepositoryList, workbooks: WorkbookList | null): Listing {
     const { repositories } = list;
     this.nameCounts = countNames(repositories);
-    this.#joined = workbooks && joinRows(this.#shard, repositories, workbooks.rows, this.#joined);
+    const joined = workbooks && joinRows(this.#shard, repositories, workbooks, this.#joined);
+    this.#joined = joined;
+    const problems = [...list.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])];
     const cached = olderOf(list.cached, workbooks?.cached ?? null);
     return {
       address: this.transport.address,
@@ -66,13 +69,11 @@ export class ServiceClient extends Contents {
       serviceTimeMs: list.serviceTimeMs,
       repositories,
       repositoriesComplete: list.isComplete,
-      workbooks: this.#joined?.rows ?? null,
-      unread: unreadRows(repositories, workbooks),
+      workbooks: joined && joined.rows,
+      unread: joined?.unread ?? { repositories: new Set(), isAnywhere: false },
       workbooksComplete: workbooks?.isComplete ?? false,
       // They are stored and shown, and a row may repeat a key that it was sent.
-      problems: [...list.problems, ...(workbooks?.problems ?? []), ...(this.#joined?.problems ?? [])].map(
-        (problem) => scrub(problem, this.transport.keyring.values()),
-      ),
+      problems: problems.map((problem) => scrub(problem, this.transport.keyring.values())),
     };
   }
 
@@ -106,58 +107,86 @@ function v1Vanished(): MirrorError {
   );
 }
 
-/** The repositories in malformed rows, which may give full names or ids, as good rows may. */
-function unreadRows(repositories: readonly Repository[], workbooks: WorkbookList | null): UnreadRows {
-  const named = new Set(workbooks?.malformed.map(({ repository }) => repository));
-  const hidden = repositories.filter(({ id, fullName }) => named.has(id) || named.has(fullName));
-  return { repositories: new Set(hidden.map(({ fullName }) => fullName)), isAnywhere: named.has(null) };
-}
-
 /** Rows of this shard, each with the full name of its repository and our name of its branch. */
 interface JoinedRows {
   /** The lists that they were made from. */
   readonly from: { readonly repositories: readonly Repository[]; readonly rows: readonly WorkbookRow[] };
   readonly rows: readonly WorkbookRow[];
+  readonly unread: UnreadRows;
   /** A sentence for each repository that is not listed. */
   readonly problems: readonly string[];
 }
 
 /**
- * Joins rows to repositories by full name, in whichever case if only one can be meant, or, if an installation sends that instead, by id.
- * Rows that name no listed repository stay: they are reported.
+ * Joins rows to repositories by full name, in whichever case or Unicode form if only one can be meant, or, if an installation sends that
+ * instead, by id. Rows that name no listed repository stay: they are reported.
  * @param last the result of the last call: the same lists return the same value
  */
 export function joinRows(
   shard: Shard | null,
   repositories: readonly Repository[],
-  rows: readonly WorkbookRow[],
+  list: Pick<WorkbookList, 'rows' | 'malformed' | 'mayHideRows'>,
   last: JoinedRows | null,
 ): JoinedRows {
+  const { rows } = list;
   if (last?.from.repositories === repositories && last.from.rows === rows) return last;
-  const named = new Map([
-    ...repositories.map((repository) => [repository.id, repository] as const),
-    ...repositories.map((repository) => [repository.fullName, repository] as const),
-  ]);
-  const folded = Map.groupBy(repositories, ({ fullName }) => fullName.toLowerCase());
-  const likelyNamed = (name: string): Repository | undefined => {
-    const [repository, ...others] = folded.get(name.toLowerCase()) ?? [];
-    return others.length === 0 ? repository : undefined;
-  };
+  const repositoryOf = finder(repositories, rows);
   // Several repositories may have one name: rows of that name are about each of them.
   const own = new Set(repositories.filter(({ id }) => owns(shard, id)).map(({ fullName }) => fullName));
+  const described = new Set<string>();
   const unlisted = new Set<string>();
   const joined = rows.flatMap((row) => {
-    const repository = named.get(row.repository) ?? likelyNamed(row.repository);
+    const repository = repositoryOf(row.repository);
     if (repository === undefined) unlisted.add(row.repository);
-    else if (!own.has(repository.fullName)) return [];
+    else described.add(repository.fullName);
+    if (repository !== undefined && !own.has(repository.fullName)) return [];
     const branch = knownBranch(row.branch);
     const fullName = repository?.fullName ?? row.repository;
     return row.repository === fullName && row.branch === branch
       ? row
       : { ...row, repository: fullName, branch };
   });
+  const malformed = list.malformed.flatMap(({ repository }) => repository ?? []);
+  const hidden = new Set(malformed.map(foldName));
+  // Rows may be about a repository that has none under a name that ends like theirs.
+  const similar = new Set([...unlisted, ...malformed].map(nameAlone));
+  const isUnread = ({ id, fullName }: Repository): boolean =>
+    list.mayHideRows ||
+    hidden.has(foldName(id)) ||
+    hidden.has(foldName(fullName)) ||
+    (!described.has(fullName) && similar.has(nameAlone(fullName)));
+  const unread = repositories.filter(isUnread).map(({ fullName }) => fullName);
+  const isAnywhere = list.malformed.some(({ repository }) => repository === null);
   const problems = [...unlisted].map(
     (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
   );
-  return { from: { repositories, rows }, rows: joined, problems };
+  return {
+    from: { repositories, rows },
+    rows: joined,
+    unread: { repositories: new Set(unread), isAnywhere },
+    problems,
+  };
+}
+
+/** Makes a function that finds the repository that a row names; undefined if none is listed, or several can be meant. */
+function finder(
+  repositories: readonly Repository[],
+  rows: readonly WorkbookRow[],
+): (name: string) => Repository | undefined {
+  const named = new Map([
+    ...repositories.map((repository) => [repository.id, repository] as const),
+    ...repositories.map((repository) => [repository.fullName, repository] as const),
+  ]);
+  const folded = Map.groupBy(repositories, ({ fullName }) => foldName(fullName));
+  // A repository that rows name exactly is not meant by another form of its name.
+  const exact = new Set(rows.map(({ repository }) => named.get(repository)));
+  return (name) => {
+    const [likely, ...others] = folded.get(foldName(name)) ?? [];
+    return named.get(name) ?? (others.length === 0 && !exact.has(likely) ? likely : undefined);
+  };
+}
+
+/** The last part of a repository's name, without what may differ between two lists. */
+function nameAlone(name: string): string {
+  return foldName(name.slice(name.lastIndexOf('/') + 1)).replace(/\.git$/, '');
 }

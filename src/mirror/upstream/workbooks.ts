@@ -24,6 +24,8 @@ export interface WorkbookList {
   readonly isComplete: boolean;
   /** Why pages may have shifted while they were read; null if they agree with each other. */
   readonly doubt: string | null;
+  /** Whether rows may be missing, even if the service gives the same pages again. */
+  readonly mayHideRows: boolean;
   readonly problems: readonly string[];
   /** The oldest of its pages from a cache; null for none. */
   readonly cached: Cached | null;
@@ -83,7 +85,7 @@ export async function readWorkbooks(
 function joinPages(pages: readonly WorkbookPage[]): Omit<WorkbookList, 'cached'> {
   const rows = pages.flatMap((page) => page.rows);
   const malformed = pages.flatMap((page) => page.malformed);
-  const doubt = doubtAbout(pages, rows, rows.length + malformed.length);
+  const doubt = doubtAbout(pages, rows.length + malformed.length);
   const problems = [
     ...malformedSentences('workbooks', malformed, ({ repository }) =>
       repository === null
@@ -92,20 +94,31 @@ function joinPages(pages: readonly WorkbookPage[]): Omit<WorkbookList, 'cached'>
     ),
     ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
   ];
-  return { rows, malformed, isComplete: doubt === null && malformed.length === 0, doubt, problems };
+  const isComplete = doubt === null && malformed.length === 0;
+  return { rows, malformed, isComplete, doubt, mayHideRows: doubt === ON_TWO_PAGES, problems };
 }
 
+/** The doubt about pages without a fixed order: another row may be on none. */
+const ON_TWO_PAGES =
+  'a row occurs on two pages, so that the contents of all repositories are compared as a whole';
+
 /** Why pages may have shifted while they were read; null if their counts agree with each other and with the rows. */
-function doubtAbout(
-  pages: readonly WorkbookPage[],
-  rows: readonly WorkbookRow[],
-  total: number,
-): string | null {
+function doubtAbout(pages: readonly WorkbookPage[], total: number): string | null {
   const count = pages[0]?.count;
   if (pages.some((page) => page.count !== count)) return 'the count changed from page to page';
   if (count !== total) return `the count says ${count}, the pages hold ${total} rows`;
-  const keys = new Set(rows.map(({ id, branch, versionId }) => `${id}\n${branch}\n${versionId}`));
-  return keys.size < rows.length ? 'a row occurs twice' : null;
+  const pageOf = new Map<string, WorkbookPage>();
+  let isTwice = false;
+  for (const page of pages) {
+    for (const { id, branch, versionId } of page.rows) {
+      const key = `${id}\n${branch}\n${versionId}`;
+      const seen = pageOf.get(key);
+      if (seen !== undefined && seen !== page) return ON_TWO_PAGES;
+      isTwice ||= seen !== undefined;
+      pageOf.set(key, page);
+    }
+  }
+  return isTwice ? 'a row occurs twice' : null;
 }
 
 function inconsistent(doubt: string): MirrorError {

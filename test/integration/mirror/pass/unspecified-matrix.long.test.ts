@@ -49,6 +49,12 @@ function provesAbsence(knobs: FakeKnobs): boolean {
   );
 }
 
+/** Expects that the list alone verified everything, unless a row on two pages shows that others may be on none. */
+function expectNoDownload(service: FakeService): void {
+  const downloads = service.takeDownloads();
+  if (!service.knobs.duplicateRows) expect(downloads).toStrictEqual([]);
+}
+
 /** A service's life, with a pass after every step, each of which must leave an exact mirror. */
 async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
   const service = await FakeService.start(knobs);
@@ -67,7 +73,7 @@ async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
     const before = await mirror.stamps();
     service.takeRequests();
     await mirror.pass({ trigger: 'schedule' });
-    expect(service.takeDownloads()).toStrictEqual([]);
+    expectNoDownload(service);
     expect(await mirror.stamps()).toStrictEqual(before);
 
     service.fork(accounts, 'main', 'dev');
@@ -103,7 +109,7 @@ async function live(knobs: Partial<FakeKnobs>, publish: string): Promise<void> {
 
     service.takeRequests();
     await mirror.pass({ trigger: 'schedule' });
-    expect(service.takeDownloads()).toStrictEqual([]);
+    expectNoDownload(service);
     expect(service.credentialFaults()).toStrictEqual([]);
   } finally {
     await mirror.close();

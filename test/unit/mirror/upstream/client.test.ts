@@ -4,25 +4,39 @@ import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 import { joinRows } from '../../../../src/mirror/upstream/client.ts';
 import { repository, row } from '../../../support/builders.ts';
 
-it('a row belongs to the repository of its name in another case, if only one can be meant', () => {
-  const [plan, one, other] = ['Host/Plan.git', 'Host/Twin.git', 'host/twin.git'].map((fullName, at) =>
-    repository({ id: `${at}`, fullName }),
-  );
-  const rows = ['host/plan.git', 'HOST/TWIN.git'].map((name) => row({ repository: name }));
-  const { rows: joined, problems } = joinRows(
-    null,
-    [plan, one, other].flatMap((each) => each ?? []),
-    rows,
-    null,
-  );
-  expect(joined.map((each) => each.repository)).toEqual(['Host/Plan.git', 'HOST/TWIN.git']);
-  expect(problems).toEqual([expect.stringContaining('"HOST/TWIN.git"')]);
+/** Joins rows of these repositories to the listed ones. */
+function joined(listed: readonly string[], named: readonly string[], more = {}) {
+  const repositories = listed.map((fullName, at) => repository({ id: `${at}`, fullName }));
+  const rows = named.map((name) => row({ repository: name }));
+  return joinRows(null, repositories, { rows, malformed: [], mayHideRows: false, ...more }, null);
+}
+
+it.each<[string, readonly string[], readonly string[], readonly string[]]>([
+  ['in another case', ['Host/Plan.git', 'A'], ['host/plan.git'], ['Host/Plan.git']],
+  ['in another Unicode form', ['Pl\u00e4ne'], ['Pla\u0308ne'], ['Pl\u00e4ne']],
+  ['by its id', ['A', 'B'], ['1'], ['B']],
+  ['but not if two can be meant', ['Host/Twin', 'host/twin'], ['HOST/TWIN'], ['HOST/TWIN']],
+  ['but not if rows name it exactly', ['Plan'], ['Plan', 'plan'], ['Plan', 'plan']],
+])('a row belongs to the repository of its name: %s', (_what, listed, named, expected) => {
+  const { rows, problems } = joined(listed, named);
+  expect(rows.map((each) => each.repository)).toEqual(expected);
+  expect(problems).toHaveLength(expected.filter((name) => !listed.includes(name)).length);
+});
+
+it.each<[string, readonly string[], object, readonly string[]]>([
+  ['a name that ends like theirs', ['dnd/Plan', 'github.com/o/sales'], {}, ['Plan', 'o/Sales.git']],
+  ['another name', ['Other', 'Planning'], {}, []],
+  ['a malformed row in another case', ['Plan'], { malformed: [{ repository: 'PLAN', fault: '' }] }, ['Plan']],
+  ['pages that may hide rows', ['Plan'], { mayHideRows: true }, ['Plan', 'o/Sales.git', 'Own']],
+])('a list says nothing about repositories without rows beside %s', (_what, named, more, unread) => {
+  const { unread: found } = joined(['Plan', 'o/Sales.git', 'Own'], ['Own', ...named], more);
+  expect(found).toEqual({ repositories: new Set(unread), isAnywhere: false });
 });
 
 it('a row of two repositories of one name is kept by the instance of either', () => {
   const ids = Array.from({ length: 20 }, (_, at) => `${at}`);
   const idOf = (index: number): string => ids.find((id) => ownerOf(id, 2) === index) ?? '';
   const twins = [1, 2].map((index) => repository({ id: idOf(index), fullName: 'Twin' }));
-  for (const index of [1, 2])
-    expect(joinRows({ index, count: 2 }, twins, [row({ repository: 'Twin' })], null).rows).toHaveLength(1);
+  const list = { rows: [row({ repository: 'Twin' })], malformed: [], mayHideRows: false };
+  for (const index of [1, 2]) expect(joinRows({ index, count: 2 }, twins, list, null).rows).toHaveLength(1);
 });
