@@ -89,12 +89,16 @@ function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
   return etag === null || (previous?.etag === etag && previous.isThorough !== false);
 }
 
-/** The files with the versions of their workbooks, as listed now; the same objects if no version changed. */
+/**
+ * The files with the versions of their workbooks, as listed now; the same objects if no version changed. A list without any row about
+ * the repository says nothing: unchanged files keep their versions, without which old bytes could pass for a new version.
+ */
 function withVersions(
   files: readonly ManifestFile[],
   rows: readonly WorkbookRow[],
   branch: string,
-): ManifestFile[] {
+): readonly ManifestFile[] {
+  if (rows.length === 0) return files;
   const own = rowsByFile(rows, branch, files);
   return files.map((file) => {
     const row = own.get(file.path);

@@ -118,6 +118,23 @@ it('"not modified" is not asked for again once it contradicts the list', async (
   expect(asked.map(({ headers }) => headers['if-none-match'])).toEqual([undefined]);
 });
 
+it.each(['no list at all', 'an empty list'])('the versions of unchanged files outlive %s', async (which) => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  const old = contentsNow(mirror);
+  const branch = repository.branches.get('main');
+  const versions = [...(branch?.versions ?? [])];
+  if (which === 'an empty list') branch?.versions.clear();
+  else service.knobs.v1 = '404';
+  await mirror.syncUntilFresh();
+  service.knobs.v1 = 'on';
+  for (const [path, version] of versions) branch?.versions.set(path, version);
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  service.knobs.contentsOf = () => old;
+  await expectDoubt(mirror, 'a.xlsx');
+});
+
 describe('a commit between the list and the contents', () => {
   it.each([
     ['changes a workbook', {}, 'b2'],
