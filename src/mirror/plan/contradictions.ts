@@ -4,7 +4,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
-import { isDeletion, rowsAtFiles } from './workbooks.ts';
+import { isDeletion, isFinished, rowsAtFiles } from './workbooks.ts';
 
 /**
  * A workbook about which the list and the contents disagree.
@@ -13,9 +13,10 @@ import { isDeletion, rowsAtFiles } from './workbooks.ts';
  * - `other-bytes`: its file has another size or SHA-256 than the list says.
  * - `outdated`: the list has a new version, but the contents still have the bytes of the version before.
  * - `unannounced`: the list has the published version, but the bytes differ: they may be newer than the list, or older.
+ * - `lingering`: the list no longer has the published workbook, or shows it as deleted, but the contents still have its bytes.
  */
 export interface Contradiction {
-  readonly kind: 'missing' | 'other-bytes' | 'outdated' | 'unannounced';
+  readonly kind: 'missing' | 'other-bytes' | 'outdated' | 'unannounced' | 'lingering';
   /** The path of its file; of a missing one, its path in the list. */
   readonly path: string;
   readonly versionId: string;
@@ -50,11 +51,30 @@ export function findContradictions(
     if (file === undefined)
       return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
     const kind = contradictionOf(listed, file, published.get(path));
-    // Contents that the service was still processing may change under the same version.
-    const isExpected = kind === 'unannounced' && previous?.settled === false;
-    return kind === null || isExpected ? [] : [{ kind, path, versionId, sha256: file.sha256 }];
+    // Contents that the service processes, or did when they were pulled, may change under the same version.
+    const isProcessed = previous?.settled === false || !listed.every(isFinished);
+    return kind === null || (kind === 'unannounced' && isProcessed)
+      ? []
+      : [{ kind, path, versionId, sha256: file.sha256 }];
   });
-  return found.sort((a, b) => byCodeUnits(a.path, b.path));
+  const lingering = lingeringWorkbooks(rows, contents, published);
+  return [...found, ...lingering].sort((a, b) => byCodeUnits(a.path, b.path));
+}
+
+/** The published workbooks that the list has on no branch, or only as deleted, and contents still have. A list without any row says nothing. */
+function lingeringWorkbooks(
+  rows: readonly WorkbookRow[],
+  { files, skipped }: ListedContents,
+  published: ReadonlyMap<string, ManifestFile>,
+): Contradiction[] {
+  if (rows.length === 0) return [];
+  const named = rowsAtFiles(rows, [...files, ...skipped]).filter((row) => !isDeletion(row));
+  const listed = new Set(named.map(({ path }) => path));
+  return files.flatMap(({ path, sha256 }): Contradiction[] => {
+    const known = published.get(path);
+    if (known?.workbook === undefined || known.sha256 !== sha256 || listed.has(path)) return [];
+    return [{ kind: 'lingering', path, versionId: known.workbook.versionId, sha256 }];
+  });
 }
 
 /**
@@ -160,6 +180,8 @@ const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: 
     `The list shows the published version ${version} of ${name}, and the contents have other bytes for it`,
   outdated: (name, version) =>
     `The list shows the new version ${version} of ${name}, and the contents still have the bytes of the version before`,
+  lingering: (name, version) =>
+    `The list no longer shows the workbook ${name}, or shows it as deleted, and the contents still have its version ${version}`,
 };
 
 const KINDS = Object.keys(SENTENCES);

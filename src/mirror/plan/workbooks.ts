@@ -148,10 +148,12 @@ const FINISHED_STATUS =
  * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
  */
 export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
-  return (byBranch.get(branch) ?? []).every(
-    ({ processing, versionStatus }) =>
-      processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus)),
-  );
+  return (byBranch.get(branch) ?? []).every(isFinished);
+}
+
+/** Whether the service has finished processing a workbook, see {@link isSettled}. */
+export function isFinished({ processing, versionStatus }: WorkbookRow): boolean {
+  return processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus));
 }
 
 /** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */

@@ -118,6 +118,18 @@ it('"not modified" is not asked for again once it contradicts the list', async (
   expect(asked.map(({ headers }) => headers['if-none-match'])).toEqual([undefined]);
 });
 
+it('contents without a deletion of the list are waited for, and then believed, without a version', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const old = contentsNow(mirror);
+  mirror.service.remove(mirror.repository, 'main', 'b.xlsx');
+  mirror.service.knobs.contentsOf = () => old;
+  await expectDoubt(mirror, 'b.xlsx');
+  expect(await mirror.syncUntilFresh()).toEqual([1, 0]);
+  expect(await mirror.tree()).toEqual(FILES);
+  expect((await mirror.versions())['b.xlsx']).toBeUndefined();
+});
+
 it.each(['no list at all', 'an empty list'])('the versions of unchanged files outlive %s', async (which) => {
   const mirror = await user();
   await mirror.syncUntilFresh();
@@ -133,6 +145,17 @@ it.each(['no list at all', 'an empty list'])('the versions of unchanged files ou
   service.write(repository, 'main', 'a.xlsx', 'a2');
   service.knobs.contentsOf = () => old;
   await expectDoubt(mirror, 'a.xlsx');
+});
+
+it('contents of a workbook that is still processed may have other bytes under the same version', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  service.write(repository, 'main', 'b.xlsx', 'b2');
+  service.version(repository, 'main', 'a.xlsx').processing = 1;
+  service.knobs.contentsOf = () => contentsNow(mirror, { 'a.xlsx': 'a2' });
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2', 'b.xlsx': 'b2' });
 });
 
 describe('a commit between the list and the contents', () => {
