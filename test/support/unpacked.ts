@@ -1,19 +1,17 @@
 import { mkdir, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
+import { MessageChannel } from 'node:worker_threads';
 
 import { expect } from 'vitest';
 
 import { MirrorError } from '../../src/lib/errors/errors.ts';
-import {
-  feedArchive,
-  receiveArchive,
-  type UnpackOptions as AllOptions,
-} from '../../src/mirror/archive/unpack.ts';
+import type { ArchivePart } from '../../src/mirror/archive/source.ts';
+import { receiveArchive, type UnpackOptions as AllOptions } from '../../src/mirror/archive/unpack.ts';
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** Options of unpacking in a test. */
-export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'progress'>> {
+export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'parts' | 'progress'>> {
   /** The sizes of its pieces, repeated; whole by default. */
   readonly pieces?: readonly number[];
 }
@@ -21,32 +19,29 @@ export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPa
 /** An unpacked archive, and the bytes of its files by path. */
 export type Unpacked = Awaited<ReturnType<typeof unpackZip>>;
 
-let lastId = 0;
-
 /** Unpacks an archive as a thread does, into a temporary folder. @throws MirrorError as `receiveArchive` */
 export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}) {
   const { pieces = [zip.length], ...given } = options;
   const folder = await mkdtemp(join(tmpdir(), 'workbook-mirror-test-'));
   const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];
   await mkdir(tree);
-  const id = (lastId += 1);
+  const { port1: port, port2: parts } = new MessageChannel();
   const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
-  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, ...given };
-  const received = receiveArchive({ id, ...all });
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, parts, ...given };
+  const received = receiveArchive(all);
   received.catch(() => {});
   try {
     for (let at = 0, count = 0; at < zip.length; count += 1) {
       const end = at + Math.max(1, pieces[count % pieces.length] ?? zip.length);
-      // Each piece is a copy, which is overwritten afterwards: pieces are only lent.
-      const piece = new Uint8Array(zip.subarray(at, end));
-      await feedArchive({ id, part: { memory: piece.buffer, lengthBytes: piece.length } });
-      piece.fill(0xee);
+      const { buffer: memory, length: lengthBytes } = new Uint8Array(zip.subarray(at, end));
+      port.postMessage({ memory, lengthBytes } satisfies ArchivePart, [memory]);
       at = end;
     }
-    await feedArchive({ id, part: 'end' });
+    port.postMessage('end' satisfies ArchivePart);
     const unpacked = await received;
     return { ...unpacked, files: await filesIn(tree) };
   } finally {
+    port.close();
     expect(await readdir(folder)).toEqual(['tree']);
     await rm(folder, { recursive: true });
   }

@@ -1,5 +1,7 @@
+import { on } from 'node:events';
 import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'node:fs';
 import { setImmediate as pause } from 'node:timers/promises';
+import type { MessagePort } from 'node:worker_threads';
 
 import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
 import { ENCRYPTION_FLAGS, isSameContent } from '../../lib/zip/entry-facts.ts';
@@ -37,56 +39,37 @@ export interface Source {
 
 const NO_BYTES = Buffer.alloc(0);
 
-/** A piece of an archive, and the call for when it is no longer read. */
-interface Piece {
-  readonly bytes: Buffer;
-  readonly onUsed: () => void;
-}
+/** A part of an archive on its way to a thread: bytes, whose memory comes back when it is no longer read; or the end. */
+export type ArchivePart = { readonly memory: ArrayBuffer; readonly lengthBytes: number } | 'end';
 
-/** An archive that arrives piece by piece. */
+/** An archive that arrives part by part. It is abandoned if the other end of its port is closed first. */
 export class Arrival implements Source {
   position = 0;
+  readonly #port: MessagePort;
+  readonly #parts: AsyncIterator<ArchivePart[], undefined>;
   readonly #control = new AbortController();
   #hand: Buffer = NO_BYTES;
-  #current: Piece | null = null;
-  /** The next pieces. */
-  readonly #pieces: Piece[] = [];
+  /** The memory of the last part. */
+  #memory: ArrayBuffer | null = null;
   #isWhole = false;
-  #wake = (): void => {};
+
+  constructor(port: MessagePort) {
+    this.#port = port;
+    this.#parts = on(port, 'message', { close: ['close'] });
+    port.once('close', () => this.#control.abort(new Error('The archive is abandoned.')));
+  }
 
   /** Fires if the archive is abandoned. */
   get signal(): AbortSignal {
     return this.#control.signal;
   }
 
-  /** Adds a piece. It resolves when the piece is no longer read. */
-  feed(bytes: Buffer): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#pieces.push({ bytes, onUsed: resolve });
-    this.#wake();
-    return promise;
-  }
-
-  /** Fails the reading: the rest does not come. */
-  abandon(): void {
-    this.#control.abort(new Error('The archive is abandoned.'));
-    this.#wake();
-  }
-
-  /** Marks the end. */
-  end(): void {
-    this.#isWhole = true;
-    this.#wake();
-  }
-
   async atHand(leastBytes: number): Promise<Buffer> {
     this.signal.throwIfAborted();
-    while (this.#hand.length < leastBytes) {
+    while (this.#hand.length < leastBytes && !this.#isWhole) {
       const rest = Buffer.from(this.#hand);
-      this.#hand = NO_BYTES;
-      const next = await this.#nextPiece();
+      const next = await this.#nextPart();
       this.#hand = rest.length === 0 ? next : Buffer.concat([rest, next]);
-      if (next.length === 0) break;
     }
     return this.#hand;
   }
@@ -96,24 +79,18 @@ export class Arrival implements Source {
     this.#hand = this.#hand.subarray(lengthBytes);
   }
 
-  /** Returns all pieces, as nothing is read any more. */
-  close(): void {
-    this.#current?.onUsed();
-    for (const { onUsed } of this.#pieces) onUsed();
-  }
-
-  /** Returns the current piece. @returns the next one; empty at the end */
-  async #nextPiece(): Promise<Buffer> {
-    this.#current?.onUsed();
-    this.#current = null;
-    while (this.#pieces.length === 0 && !this.#isWhole) {
-      const { promise, resolve } = Promise.withResolvers<void>();
-      this.#wake = resolve;
-      await promise;
-      this.signal.throwIfAborted();
-    }
-    this.#current = this.#pieces.shift() ?? null;
-    return this.#current?.bytes ?? NO_BYTES;
+  /** Returns the memory of the last part. @returns the bytes of the next one; none at the end */
+  async #nextPart(): Promise<Buffer> {
+    this.#hand = NO_BYTES;
+    if (this.#memory !== null) this.#port.postMessage(this.#memory, [this.#memory]);
+    this.#memory = null;
+    const { value } = await this.#parts.next();
+    this.signal.throwIfAborted();
+    const [part = 'end'] = value ?? [];
+    this.#isWhole = part === 'end';
+    if (part === 'end') return NO_BYTES;
+    this.#memory = part.memory;
+    return Buffer.from(part.memory, 0, part.lengthBytes);
   }
 }
 

@@ -1,4 +1,5 @@
 import { readdirSync, rmSync } from 'node:fs';
+import type { MessagePort } from 'node:worker_threads';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
@@ -37,6 +38,8 @@ export interface UnpackOptions {
   readonly limits: ArchiveLimits;
   /** Published files, which stay if the archive has the same. */
   readonly known: readonly KnownFile[];
+  /** Brings the parts of the archive, each an {@link ArchivePart}. */
+  readonly parts: MessagePort;
   /** Receives in its one element how many of the stored bytes are unpacked; shared with the thread. */
   readonly progress: Float64Array<SharedArrayBuffer>;
 }
@@ -319,46 +322,19 @@ function knownFile(known: Known, path: string): KnownFile | null {
   return known.get(path) ?? known.get(path.slice(path.indexOf('/') + 1)) ?? null;
 }
 
-/** The archives that this thread receives, by their numbers. */
-const arriving = new Map<number, Arrival>();
-
 /**
  * Receives an archive, and unpacks it. Files from an earlier try are removed.
- * @param id its number, which its parts carry
  * @throws MirrorError `archive.damaged`, `archive.refused`, `disk.*`; Error if it is abandoned
  */
-export async function receiveArchive({
-  id,
-  ...options
-}: UnpackOptions & { readonly id: number }): Promise<UnpackedArchive> {
-  const arrival = new Arrival();
-  arriving.set(id, arrival);
+export async function receiveArchive(options: UnpackOptions): Promise<UnpackedArchive> {
+  const { tree, parts } = options;
   try {
-    for (const name of readdirSync(options.tree))
-      rmSync(`${options.tree}/${name}`, { recursive: true, force: true });
+    const arrival = new Arrival(parts);
+    for (const name of readdirSync(tree)) rmSync(`${tree}/${name}`, { recursive: true, force: true });
     return await unpackArchive(arrival, options);
   } catch (error) {
-    throw callError(error, 'unpacking the archive', options.tree);
+    throw callError(error, 'unpacking the archive', tree);
   } finally {
-    arriving.delete(id);
-    arrival.close();
+    parts.close();
   }
-}
-
-/** The next part of an archive: bytes; or its end, or that it is abandoned. */
-export interface ArchivePart {
-  readonly id: number;
-  readonly part: { readonly memory: ArrayBuffer; readonly lengthBytes: number } | 'end' | 'abandon';
-}
-
-/** Takes the next part of an archive, unless that has failed. @returns its memory, once that is no longer read */
-export async function feedArchive({ id, part }: ArchivePart): Promise<ArrayBuffer | null> {
-  const arrival = arriving.get(id);
-  if (part === 'end') arrival?.end();
-  else if (part === 'abandon') arrival?.abandon();
-  else {
-    await arrival?.feed(Buffer.from(part.memory, 0, part.lengthBytes));
-    return part.memory;
-  }
-  return null;
 }

@@ -1,5 +1,5 @@
 import { availableParallelism } from 'node:os';
-import { Worker } from 'node:worker_threads';
+import { type MessagePort, Worker } from 'node:worker_threads';
 
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -50,12 +50,12 @@ class Thread {
     return this.#jobs.size;
   }
 
-  /** See {@link doInThread}. @param moved memory of the request that leaves this thread */
+  /** See {@link doInThread}. */
   run<Kind extends keyof Tasks>(
     kind: Kind,
     request: Tasks[Kind]['request'],
     signal?: AbortSignal,
-    moved: readonly ArrayBuffer[] = [],
+    moved: readonly MessagePort[] = [],
   ): Promise<Tasks[Kind]['result']> {
     const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
     if (this.#end !== null) return Promise.reject(threadError(this.#end));
@@ -102,22 +102,21 @@ class Thread {
 /**
  * Does a task in the thread with the fewest tasks.
  * @param signal cancels the task. A thread without another task ends with it: on a slow disk it would keep the program from ending.
+ * @param moved parts of the request that leave this thread
  * @throws MirrorError `archive.*`, `disk.*`, `internal.defect`, `program.replaced`; the reason of the signal
  */
 export async function doInThread<Kind extends keyof Tasks>(
   kind: Kind,
   request: Tasks[Kind]['request'],
   signal?: AbortSignal,
+  moved?: readonly MessagePort[],
 ): Promise<Tasks[Kind]['result']> {
   signal?.throwIfAborted();
-  return leastBusyThread().run(kind, request, signal);
+  return leastBusyThread().run(kind, request, signal, moved);
 }
 
-/** A thread, for tasks that share data in it. */
-export type PoolThread = Pick<Thread, 'run'>;
-
 /** The thread with the fewest tasks, or a new one if that is busy and there may be more. @throws MirrorError `internal.defect` */
-export function leastBusyThread(): PoolThread {
+export function leastBusyThread(): Pick<Thread, 'run'> {
   const [least] = [...threads].sort((a, b) => a.load - b.load);
   if (least !== undefined && (least.load === 0 || threads.size === BULK_THREADS)) return least;
   try {

@@ -2,7 +2,7 @@ import { parentPort } from 'node:worker_threads';
 
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
-import { feedArchive, receiveArchive } from '../archive/unpack.ts';
+import { receiveArchive } from '../archive/unpack.ts';
 import { identify, linkAll, placeFiles, walk } from './trees.ts';
 
 /**
@@ -11,7 +11,6 @@ import { identify, linkAll, placeFiles, walk } from './trees.ts';
  */
 const TASKS = {
   receiveArchive: { doing: 'unpacking the archive', work: receiveArchive },
-  feedArchive: { doing: 'unpacking the archive', work: feedArchive },
   place: { doing: 'placing unpacked files', work: placeFiles },
   link: { doing: 'linking unchanged files', work: linkAll },
   walk: { doing: 'looking at a tree', work: walk },
@@ -59,8 +58,7 @@ async function answer<Kind extends keyof Tasks>({ number, kind, request }: Quest
 }
 
 function send(message: Answer<unknown>): void {
-  const isMemory = message.kind === 'done' && message.result instanceof ArrayBuffer;
-  parentPort?.postMessage(message, isMemory ? [message.result] : []);
+  parentPort?.postMessage(message, []);
 }
 
 parentPort?.on('message', (question: Question) => void answer(question));

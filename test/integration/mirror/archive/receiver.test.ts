@@ -58,7 +58,9 @@ it('a missing folder fails the download as a disk error', async () => {
   const into = receiver();
   await into.begin();
   await send(into, ZIP).catch(() => {});
-  await expect(into.close(true)).rejects.toMatchObject({ code: 'disk.failed' });
+  await into.close(true);
+  const finished = into.finish(() => {}, new AbortController().signal);
+  await expect(finished).rejects.toMatchObject({ code: 'disk.failed' });
   await into.release();
 });
 
