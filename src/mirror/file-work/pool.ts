@@ -64,7 +64,7 @@ class Thread {
     this.#jobs.set(number, { resolve, reject });
     // A busy thread keeps the program from ending.
     this.#worker.ref();
-    const question: Question = { number, kind, request };
+    const question: Question<typeof request> = { number, kind, request };
     this.#worker.postMessage(question, [...moved]);
     return unlessAborted(promise, signal).catch((error: unknown) => {
       if (this.#jobs.delete(number) && this.load === 0) this.end();

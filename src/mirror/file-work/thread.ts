@@ -26,10 +26,11 @@ export type Tasks = {
 };
 
 /** A task on its way to a thread. */
-export interface Question<Kind extends keyof Tasks = keyof Tasks> {
+export interface Question<Request = never> {
   readonly number: number;
-  readonly kind: Kind;
-  readonly request: Tasks[Kind]['request'];
+  readonly kind: keyof Tasks;
+  /** Of its own kind. */
+  readonly request: Request;
 }
 
 /** The end of a task. An Error would lose its code in the message. */
@@ -38,21 +39,12 @@ export type Answer<Result = never> = { readonly number: number } & (
   | ({ readonly kind: 'failed' } & Pick<MirrorError, 'code' | 'message' | 'hint' | 'stack'>)
 );
 
-/** As {@link TASKS}, each with the types of its own kind. */
-const table: {
-  readonly [Kind in keyof Tasks]: {
-    readonly doing: string;
-    readonly work: (
-      request: Tasks[Kind]['request'],
-    ) => Tasks[Kind]['result'] | Promise<Tasks[Kind]['result']>;
-  };
-} = TASKS;
-
-async function answer<Kind extends keyof Tasks>({ number, kind, request }: Question<Kind>): Promise<void> {
+async function answer({ number, kind, request }: Question): Promise<void> {
+  const { doing, work }: { readonly doing: string; readonly work: (request: never) => unknown } = TASKS[kind];
   try {
-    send({ number, kind: 'done', result: await table[kind].work(request) });
+    send({ number, kind: 'done', result: await work(request) });
   } catch (error) {
-    const { code, message, hint, stack = '' } = toMirrorError(callError(error, table[kind].doing));
+    const { code, message, hint, stack = '' } = toMirrorError(callError(error, doing));
     send({ number, kind: 'failed', code, message, hint, stack });
   }
 }
