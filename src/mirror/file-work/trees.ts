@@ -141,16 +141,13 @@ export interface Walked extends FileFacts {
   readonly isGone: boolean;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
-  /** Indexes into {@link WALKED_KINDS}. */
-  readonly kinds: ArrayLike<number>;
+  readonly kinds: readonly EntryKind[];
   /** Paths that could not be read, with the system's reason; `.` is the folder itself. */
   readonly problems: readonly { readonly path: string; readonly problem: string }[];
 }
 
-export const WALKED_KINDS = ['file', 'folder', 'link', 'special'] as const;
-
 /** The kind of an entry: `special` is anything except a file, folder or symbolic link (inode(7)). */
-export type EntryKind = (typeof WALKED_KINDS)[number];
+export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
 /**
  * Lists everything below a folder, without following links. An entry that vanishes during the walk is left out; an
@@ -158,7 +155,7 @@ export type EntryKind = (typeof WALKED_KINDS)[number];
  */
 export function walk(tree: string): Walked {
   const paths: string[] = [];
-  const kinds: number[] = [];
+  const kinds: EntryKind[] = [];
   const facts = { sizesBytes: [] as number[], modes: [] as number[], mtimesMs: [] as number[] };
   const problems: { path: string; problem: string }[] = [];
   const attempt = <T>(path: string, look: () => T): T | undefined => {
@@ -180,7 +177,7 @@ export function walk(tree: string): Walked {
       const stats = attempt(path, () => lstatSync(`${tree}/${path}`, { throwIfNoEntry: false }));
       if (stats === undefined) continue;
       paths.push(path);
-      kinds.push(WALKED_KINDS.indexOf(kindOf(stats)));
+      kinds.push(kindOf(stats));
       facts.sizesBytes.push(stats.size);
       facts.modes.push(stats.mode & MODE_BITS);
       facts.mtimesMs.push(Math.round(stats.mtimeMs));

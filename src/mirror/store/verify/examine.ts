@@ -7,7 +7,7 @@ import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { withOpen } from '../../../lib/disk/read.ts';
 import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
-import { type EntryKind, problemOf, WALKED_KINDS, type Walked } from '../../file-work/trees.ts';
+import { type EntryKind, problemOf, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, publishedManifest, readManifestFile } from '../inventory.ts';
@@ -65,7 +65,7 @@ export function differencesOf(
     if (what.length > 0) differences.push({ path, kind: 'modified', what });
   }
   for (const [index, path] of paths.entries()) {
-    const entry = kindAt(walked, index);
+    const { [index]: entry = 'special' } = walked.kinds;
     if (!wanted.has(path) && !(entry === 'folder' && needed.has(path)))
       differences.push({ path, kind: 'added', entry });
   }
@@ -83,17 +83,13 @@ function modificationsOf(
   index: number,
   sha256 = file.sha256,
 ): Modification[] {
-  if (kindAt(walked, index) !== 'file') return ['not a file'];
+  if (walked.kinds[index] !== 'file') return ['not a file'];
   const what: Modification[] = [];
   if (walked.sizesBytes[index] !== file.sizeBytes) what.push('size');
   if (walked.modes[index] !== file.mode) what.push('mode');
   if (walked.mtimesMs[index] !== file.mtimeMs) what.push('mtime');
   if (sha256 !== file.sha256) what.push('bytes');
   return what;
-}
-
-function kindAt({ kinds }: Pick<Walked, 'kinds'>, index: number): EntryKind {
-  return WALKED_KINDS[kinds[index] ?? 0] ?? 'special';
 }
 
 /** Counts differences; an unreadable entry counts as modified. */
@@ -306,8 +302,7 @@ async function readBytes(
   await forEachConcurrently(paths.entries(), READS, async ([index, path]) => {
     options.signal.throwIfAborted();
     const sizeBytes = sizes.get(path);
-    if (sizeBytes === undefined || kindAt({ kinds }, index) !== 'file' || sizesBytes[index] !== sizeBytes)
-      return;
+    if (sizeBytes === undefined || kinds[index] !== 'file' || sizesBytes[index] !== sizeBytes) return;
     const buffer = buffers.pop() ?? Buffer.allocUnsafe(CHUNK_BYTES);
     try {
       digests.set(path, await sha256Of(join(tree, path), sizeBytes, buffer, options));
