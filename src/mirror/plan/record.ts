@@ -143,11 +143,11 @@ export type DriftSummary = Omit<DriftNote, 'sinceMs' | 'needsRepair'>;
 export const recordSchema = z.object({
   target: z.object({ repositoryId: text.min(1), branch: text.min(1) }).readonly(),
   /** The repository's path below `mirror/`, for people. */
-  repository: text,
+  repository: text.default(''),
   /** When the target was last known to equal the service; null for never. */
-  verifiedAtMs: time.nullable(),
+  verifiedAtMs: timeOrNever,
   /** When the whole contents were last compared. */
-  checkedAtMs: time.nullable(),
+  checkedAtMs: timeOrNever,
   /** When every byte of the published tree was last read and found to match its manifest. */
   examinedAtMs: timeOrNever,
   /** `publishedAtMs` of the tree that these times are about: they say nothing about another tree, for example from an older backup. */
@@ -155,12 +155,12 @@ export const recordSchema = z.object({
   /** The summary of its manifest, which saves reading it again; null if none is remembered. */
   tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
   /** Complete answers in a row that lacked the target; an inconclusive answer neither counts nor resets. */
-  missingPasses: count,
+  missingPasses: count.default(0),
   /** Since when a target that was never mirrored waits for the service to finish processing it. */
-  processingSinceMs: time.nullable(),
+  processingSinceMs: timeOrNever,
   /** Since when the service has no contents for it, although it need not have any. */
-  absentSinceMs: time.nullable(),
-  failure: failureSchema.nullable(),
+  absentSinceMs: timeOrNever,
+  failure: failureSchema.nullable().default(null),
   /** The contradiction between the list and the contents in the last answers; null if these agreed. */
   doubt: doubtSchema.nullable().default(null).catch(null),
   /** The deletion that waits for `approve`. */
@@ -168,34 +168,20 @@ export const recordSchema = z.object({
   /** Null for a tree that matches its manifest, as far as is known. */
   drift: driftSchema.nullable().default(null).catch(null),
   /** The latest first. */
-  decisions: z.array(decisionSchema).readonly(),
+  decisions: z.array(decisionSchema).readonly().default([]),
 });
 
 /** The memory of a target beside its manifest. Losing it costs requests, never data. */
 export type TargetRecord = Readonly<z.infer<typeof recordSchema>>;
+
+const NOTHING = recordSchema.omit({ target: true }).parse({});
 
 /**
  * The record of a target about which nothing is remembered.
  * @param repository the repository's path below `mirror/`, if known
  */
 export function emptyRecord(target: TargetId, repository = ''): TargetRecord {
-  return {
-    target,
-    repository,
-    verifiedAtMs: null,
-    checkedAtMs: null,
-    examinedAtMs: null,
-    publishedAtMs: null,
-    tree: null,
-    missingPasses: 0,
-    processingSinceMs: null,
-    absentSinceMs: null,
-    failure: null,
-    doubt: null,
-    held: null,
-    drift: null,
-    decisions: [],
-  };
+  return { ...NOTHING, target, repository };
 }
 
 /** The record of a target that was never mirrored, from when its first pull is queued: until that pull ends, the record alone shows it. */
