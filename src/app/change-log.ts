@@ -77,7 +77,7 @@ export async function* logOf(
 async function* statesOf(layout: DirectoryLayout, target: string): AsyncGenerator<LoggedState, void> {
   const published = await readManifest(manifestPath(layout, target)).catch(() => null);
   if (published !== null) yield { manifest: published, left: null };
-  const kept = (await readHistory(layout, target)).filter(({ path }) => path === target);
+  const kept = await readHistory(layout, target);
   for (const { kind, atMs, manifest: file } of kept.toReversed()) {
     const manifest = await readManifest(file).catch(() => null);
     if (manifest !== null) yield { manifest, left: { kind, atMs } };

@@ -75,7 +75,7 @@ export async function readTarget(layout: DirectoryLayout, path: string) {
     throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {
       hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
     });
-  const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
+  const kept = await readHistory(layout, path);
   const published: TargetState | null = manifest && { manifest, left: null };
   return { path, published, kept };
 }

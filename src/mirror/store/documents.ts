@@ -174,8 +174,7 @@ async function findLost(
   for (const target of missing) {
     if (!isOwn(target.repositoryId) || mirrored.has(targetKey(target))) continue;
     const left = await readHistory(layout, target.path);
-    if (!left.some(({ path, kind, atMs }) => path === target.path && kind === 'retired' && atMs >= sinceMs))
-      lost.push(target);
+    if (!left.some(({ kind, atMs }) => kind === 'retired' && atMs >= sinceMs)) lost.push(target);
   }
   return lost;
 }

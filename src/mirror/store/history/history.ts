@@ -19,7 +19,7 @@ import {
   parseHistoryName,
 } from '../layout.ts';
 import { formatManifest } from '../manifest-text.ts';
-import { isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
+import { byCodeUnits, isUnchanged, type Manifest, type ManifestFile, type TreeChanges } from '../manifest.ts';
 import { isTreeAt, publishedTree, type TreePlace } from '../published-tree.ts';
 import { type Keeping, STAGED } from '../publish/moves.ts';
 import { keepPublished, type Stage } from '../publish/stage.ts';
@@ -90,14 +90,15 @@ export interface HistoryEntry extends Kept {
 }
 
 /**
- * Finds everything in the history, sorted by target and time.
- * @param path of a target, below `mirror/`: limits the search to its trees, and to targets with longer paths
+ * Finds the trees in the history, sorted by target and time.
+ * @param of the path of a target, below `mirror/`: only its trees; left out for all
  */
-export async function readHistory(layout: DirectoryLayout, path = ''): Promise<HistoryEntry[]> {
+export async function readHistory(layout: DirectoryLayout, of?: string): Promise<HistoryEntry[]> {
   return onDisk('reading the history', async () => {
     const entries: HistoryEntry[] = [];
-    await collect(layout.history, join(layout.history, path), entries);
-    return entries.sort((a, b) => (a.path === b.path ? a.atMs - b.atMs : a.path < b.path ? -1 : 1));
+    await collect(layout.history, join(layout.history, of ?? ''), entries);
+    const found = entries.filter(({ path }) => path === (of ?? path));
+    return found.sort((a, b) => byCodeUnits(a.path, b.path) || a.atMs - b.atMs);
   });
 }
 
@@ -188,8 +189,7 @@ export async function findCopies(
       onFound(sizeBytes * same.length);
     }
   };
-  const kept = (await readHistory(layout, path)).filter((entry) => entry.path === path);
-  const own = [publishedAt(layout, path), ...kept];
+  const own = [publishedAt(layout, path), ...(await readHistory(layout, path))];
   for (const each of [...own.filter(({ tree }) => tree === first), ...own]) await search(each, true);
   if (missing.size === 0) return copies;
   const others = (await manifestPaths(layout)).map((other) => publishedAt(layout, other));
@@ -234,11 +234,9 @@ export async function stageHistory(
   // A repair alone replaces no state: changes that someone made in the tree are not a state.
   if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && approval === null && manifest.files.length > 0;
-  if (isReplaced && disk.retention.replaced.kind === 'off') {
-    // An older state there shares its unchanged files with the published tree.
-    const kept = await readHistory(disk.layout, target);
-    if (!kept.some(({ path }) => path === target)) return null;
-  }
+  // An older state there shares its unchanged files with the published tree.
+  const isUnkept = isReplaced && disk.retention.replaced.kind === 'off';
+  if (isUnkept && (await readHistory(disk.layout, target)).length === 0) return null;
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
@@ -284,8 +282,7 @@ const MOST_AHEAD_MS = 24 * 3_600_000;
 export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
   const { layout } = disk;
   const nowMs = disk.now();
-  const kept = await readHistory(layout, path);
-  const lastMs = kept.findLast((entry) => entry.path === path)?.atMs ?? 0;
+  const lastMs = (await readHistory(layout, path)).at(-1)?.atMs ?? 0;
   const isAfter = lastMs >= nowMs && lastMs - nowMs < MOST_AHEAD_MS;
   for (let atMs = isAfter ? lastMs + 1 : nowMs; ; atMs += 1) {
     const place = join(layout.history, path, historyName(atMs, kind));
