@@ -11,7 +11,7 @@ import { receiveArchive, type UnpackOptions as AllOptions } from '../../src/mirr
 import { DEFAULT_LIMITS } from './archive-limits.ts';
 
 /** Options of unpacking in a test. */
-export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'parts' | 'progress'>> {
+export interface UnpackOptions extends Partial<Omit<AllOptions, 'tree' | 'keptPath' | 'parts'>> {
   /** The sizes of its pieces, repeated; whole by default. */
   readonly pieces?: readonly number[];
 }
@@ -26,8 +26,7 @@ export async function unpackZip(zip: Uint8Array, options: UnpackOptions = {}) {
   const [tree, keptPath] = [join(folder, 'tree'), join(folder, 'kept')];
   await mkdir(tree);
   const { port1: port, port2: parts } = new MessageChannel();
-  const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
-  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], progress, parts, ...given };
+  const all = { tree, keptPath, limits: DEFAULT_LIMITS, known: [], parts, ...given };
   const received = receiveArchive(all);
   received.catch(() => {});
   try {

@@ -13,9 +13,6 @@ const CHUNK_BYTES = 512 * 1024;
 /** The most chunks of one archive that are in its thread. */
 const MOST_CHUNKS = 3;
 
-/** How often to check the progress of unpacking a kept archive, in milliseconds. */
-const LOOK_MS = 500;
-
 /** Reusable memory: the system would have to clear fresh memory first. Garbage collection may take it. */
 const free: WeakRef<ArrayBuffer>[] = [];
 const MOST_FREE = 8;
@@ -33,21 +30,24 @@ interface Unpacking {
 export class ArchiveReceiver implements Destination {
   sizeBytes = 0;
   readonly #options: Omit<UnpackOptions, 'parts'>;
+  readonly #onProgress: () => void;
   #unpacking: Unpacking | null = null;
   /** How many chunks are in the thread. */
   #lent = 0;
   #chunk: ArrayBuffer | null = null;
   #filledBytes = 0;
 
-  constructor(options: Omit<UnpackOptions, 'progress' | 'parts'>) {
-    const progress = new Float64Array(new SharedArrayBuffer(Float64Array.BYTES_PER_ELEMENT));
-    this.#options = { ...options, progress };
+  /** @param onProgress called while a kept archive is unpacked: otherwise a long one would look like a program that hangs */
+  constructor(options: Omit<UnpackOptions, 'parts'>, onProgress: () => void) {
+    this.#options = options;
+    this.#onProgress = onProgress;
   }
 
   async begin(): Promise<void> {
     await this.release();
     const { port1: port, port2: parts } = new MessageChannel();
-    port.on('message', (memory: ArrayBuffer) => {
+    port.on('message', (memory: ArrayBuffer | null) => {
+      if (memory === null) return this.#onProgress();
       this.#lent -= 1;
       giveBack(memory);
     });
@@ -80,23 +80,12 @@ export class ArchiveReceiver implements Destination {
 
   /**
    * Waits until everything is unpacked and judged. Call it after closing.
-   * @param onProgress called while a kept archive is unpacked: otherwise a long one would look like a program that hangs
    * @throws MirrorError as `receiveArchive`; the reason of the signal
    */
-  async finish(onProgress: () => void, signal: AbortSignal): Promise<UnpackedArchive> {
+  finish(signal: AbortSignal): Promise<UnpackedArchive> {
     const { port, result } = this.#begun;
-    let seenBytes = 0;
-    const look = setInterval(() => {
-      const [doneBytes = 0] = this.#options.progress;
-      if (doneBytes > seenBytes) onProgress();
-      seenBytes = doneBytes;
-    }, LOOK_MS);
-    try {
-      port.postMessage('end' satisfies ArchivePart);
-      return await unlessAborted(result, signal);
-    } finally {
-      clearInterval(look);
-    }
+    port.postMessage('end' satisfies ArchivePart);
+    return unlessAborted(result, signal);
   }
 
   /** Call this in any case: it frees everything except the unpacked files. */

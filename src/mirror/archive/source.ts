@@ -105,15 +105,15 @@ export class KeptBytes implements Source {
   /** The offset of the stored bytes in the archive. */
   readonly startBytes: number;
   readonly #path: string;
-  readonly #progress: Float64Array;
+  readonly #onRead: () => void;
   readonly #signal: AbortSignal;
   readonly #fd: number;
   #window = NO_BYTES;
   #windowStart = 0;
 
-  /** @param progress counts the consumed bytes, see `UnpackOptions` */
-  constructor(path: string, startBytes: number, progress: Float64Array, signal: AbortSignal) {
-    this.#progress = progress;
+  /** @param onRead called as the window moves on */
+  constructor(path: string, startBytes: number, onRead: () => void, signal: AbortSignal) {
+    this.#onRead = onRead;
     this.#path = path;
     this.#signal = signal;
     this.startBytes = startBytes;
@@ -151,7 +151,6 @@ export class KeptBytes implements Source {
 
   take(lengthBytes: number): void {
     this.position += lengthBytes;
-    this.#progress[0] = (this.#progress[0] ?? 0) + lengthBytes;
   }
 
   close(): void {
@@ -160,6 +159,7 @@ export class KeptBytes implements Source {
   }
 
   #fill(position: number, leastBytes: number): void {
+    this.#onRead();
     const lengthBytes = Math.max(leastBytes, Math.min(WINDOW_BYTES, this.sizeBytes - position));
     const window = Buffer.allocUnsafe(lengthBytes);
     const bytesRead = readSync(this.#fd, window, 0, lengthBytes, position - this.startBytes);

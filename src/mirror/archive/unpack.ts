@@ -38,10 +38,8 @@ export interface UnpackOptions {
   readonly limits: ArchiveLimits;
   /** Published files, which stay if the archive has the same. */
   readonly known: readonly KnownFile[];
-  /** Brings the parts of the archive, each an {@link ArchivePart}. */
+  /** Brings the parts of the archive, each an {@link ArchivePart}; takes their memory back, and null for each progress of unpacking stored bytes. */
   readonly parts: MessagePort;
-  /** Receives in its one element how many of the stored bytes are unpacked; shared with the thread. */
-  readonly progress: Float64Array<SharedArrayBuffer>;
 }
 
 /** A file of an archive. */
@@ -75,7 +73,8 @@ async function unpackArchive(arrival: Arrival, options: UnpackOptions): Promise<
   const arrived = new Map<number, TakenEntry>();
   try {
     await takeArriving(arrival, arrived, known, options);
-    const kept = new KeptBytes(options.keptPath, arrival.position, options.progress, arrival.signal);
+    const onRead = (): void => options.parts.postMessage(null, []);
+    const kept = new KeptBytes(options.keptPath, arrival.position, onRead, arrival.signal);
     try {
       for (let bytes = await arrival.atHand(1); bytes.length > 0; bytes = await arrival.atHand(1)) {
         kept.add(bytes);

@@ -70,12 +70,10 @@ async function receiveContents(
 ): Promise<Received | NotFound | null> {
   const { context, action, signal, meter } = reception;
   meter.begins('downloading');
-  const archive = new ArchiveReceiver({
-    tree: stage.tree,
-    keptPath: join(stage.folder, STAGED.archive),
-    limits: context.archiveLimits,
-    known,
-  });
+  const { tree } = stage;
+  const keptPath = join(stage.folder, STAGED.archive);
+  const { archiveLimits: limits } = context;
+  const archive = new ArchiveReceiver({ tree, keptPath, limits, known }, reception.onProgress);
   try {
     const answer = await context.service.download({
       repository: action.repository,
@@ -91,7 +89,7 @@ async function receiveContents(
     const { etag, sizeBytes, hasFileTimes } = answer;
     // Most or all of it was unpacked while it arrived.
     meter.begins('unpacking');
-    const contents = await archive.finish(reception.onProgress, signal);
+    const contents = await archive.finish(signal);
     const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
     return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
   } finally {
