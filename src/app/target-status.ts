@@ -1,11 +1,13 @@
+import { z } from 'zod';
+
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
 import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/next-record.ts';
 import {
   aboutTree,
-  type DriftNote,
+  driftSchema,
   emptyRecord,
-  type Failure,
-  type Held,
+  failureSchema,
+  heldSchema,
   recordsUpToNow,
   queuedSinceMs,
   type TargetRecord,
@@ -63,32 +65,38 @@ export function stateText(state: TargetState): string {
   return state === plain || state === 'stale' ? plain : `${plain}: ${state}`;
 }
 
-/** The status of a target. Times in milliseconds since the epoch, null for never. */
-export interface TargetStatus {
-  readonly target: string;
-  readonly repository: string;
-  readonly branch: string;
-  readonly state: TargetState;
-  readonly isStale: boolean;
-  readonly verifiedAtMs: number | null;
-  readonly changedAtMs: number | null;
-  readonly checkedAtMs: number | null;
-  readonly nextFullCheckAtMs: number | null;
-  readonly nextAttemptAtMs: number | null;
-  readonly fingerprint: string | null;
-  readonly files: number;
-  readonly sizeBytes: number;
-  readonly failure: Failure | null;
-  readonly held: Held | null;
-  readonly drift: Drift | null;
-  /** When a person restored the tree from the history, if the service has not had it since. */
-  readonly restoredAtMs: number | null;
-  /** Listed workbooks that the contents lack, see `Manifest.missing`. */
-  readonly missingWorkbooks: readonly string[];
-}
+export const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
+export const timeOrNeverMs = timeMs.nullable();
+export const sizeBytes = z.number().meta({ description: 'bytes' });
+export const targetName = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
 
-/** The difference of a tree from its manifest, and when it was found. */
-type Drift = Omit<DriftNote, 'needsRepair'>;
+export const targetStatusSchema = z.object({
+  target: targetName,
+  repository: z.string(),
+  branch: z.string(),
+  state: z.enum(TARGET_STATES),
+  isStale: z.boolean(),
+  verifiedAtMs: timeOrNeverMs,
+  changedAtMs: timeOrNeverMs,
+  checkedAtMs: timeOrNeverMs,
+  nextFullCheckAtMs: timeOrNeverMs,
+  nextAttemptAtMs: timeOrNeverMs,
+  fingerprint: z.string().nullable(),
+  files: z.int(),
+  sizeBytes,
+  failure: failureSchema.nullable(),
+  held: heldSchema.nullable(),
+  /** The difference of a tree from its manifest, and when it was found. */
+  drift: driftSchema.omit({ needsRepair: true }).nullable(),
+  /** When a person restored the tree from the history, if the service has not had it since. */
+  restoredAtMs: timeOrNeverMs,
+  missingWorkbooks: z.array(z.string()).readonly().meta({
+    description: 'workbooks that the list of the service shows and that its contents lack',
+  }),
+});
+
+/** The status of a target. */
+export type TargetStatus = Readonly<z.infer<typeof targetStatusSchema>>;
 
 /** The settings that decide states. Durations in milliseconds. */
 export interface StatusPolicy {
@@ -158,7 +166,7 @@ function publishedStatus(
  * The difference of a target's tree; null if a later complete comparison has repaired it. A time in the future
  * proves nothing.
  */
-function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): Drift | null {
+function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): TargetStatus['drift'] {
   if (drift === null) return null;
   const { needsRepair: _needsRepair, ...shown } = drift;
   const isRepaired = checkedAtMs !== null && (isAhead(nowMs, drift.sinceMs) || drift.sinceMs <= checkedAtMs);
@@ -265,7 +273,7 @@ function publishedState(
   return treePresent || isExplained ? state : 'damaged';
 }
 
-function stateOf(record: TargetRecord, isStale: boolean, drift: Drift | null): TargetState {
+function stateOf(record: TargetRecord, isStale: boolean, drift: TargetStatus['drift']): TargetState {
   const { failure } = record;
   if (failure !== null) {
     if (failure.action === 'quarantine') return 'quarantined';

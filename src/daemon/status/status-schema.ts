@@ -1,10 +1,17 @@
 import { z } from 'zod';
 import { PULL_PHASES, summarySchema, TRIGGERS } from '../../mirror/pass/events.ts';
-import { driftSchema, errorSchema, failureSchema, heldSchema } from '../../mirror/plan/record.ts';
+import { errorSchema } from '../../mirror/plan/record.ts';
 import { selectionCheckSchema } from '../../mirror/plan/selection.ts';
 import { EVENTS } from '../../app/events.ts';
 import { LOG_KINDS } from '../../app/change-log.ts';
-import { NOT_WELL_REASONS, TARGET_STATES } from '../../app/target-status.ts';
+import {
+  NOT_WELL_REASONS,
+  sizeBytes,
+  targetName as target,
+  targetStatusSchema,
+  timeMs,
+  timeOrNeverMs,
+} from '../../app/target-status.ts';
 
 /**
  * The schema of `/api/status`. The types of the daemon's status and the published JSON Schema are derived from
@@ -17,12 +24,8 @@ export const PASS_RESULTS = ['finished', 'failed', 'abandoned'] as const;
 /** Whether the service accepts a credential; `unknown`: not used since the program started. */
 export const CREDENTIAL_STATES = ['unknown', 'accepted', 'refused'] as const;
 
-const timeMs = z.number().meta({ description: 'milliseconds since the epoch' });
-const timeOrNeverMs = timeMs.nullable();
 const durationMs = z.number().meta({ description: 'milliseconds' });
-const sizeBytes = z.number().meta({ description: 'bytes' });
 const count = z.int();
-const target = z.string().meta({ description: 'REPOSITORY/BRANCH, as below mirror/' });
 const trigger = z.enum(TRIGGERS);
 
 const readiness = z
@@ -137,27 +140,7 @@ const pull = z.object({
 
 const lease = z.object({ id: z.string(), holder: z.string(), takenAtMs: timeMs, untilMs: timeMs });
 
-const targetStatus = z.object({
-  target,
-  repository: z.string(),
-  branch: z.string(),
-  state: z.enum(TARGET_STATES),
-  isStale: z.boolean(),
-  verifiedAtMs: timeOrNeverMs,
-  changedAtMs: timeOrNeverMs,
-  checkedAtMs: timeOrNeverMs,
-  nextFullCheckAtMs: timeOrNeverMs,
-  nextAttemptAtMs: timeOrNeverMs,
-  fingerprint: z.string().nullable(),
-  files: count,
-  sizeBytes,
-  failure: failureSchema.nullable(),
-  held: heldSchema.nullable(),
-  drift: driftSchema.omit({ needsRepair: true }).nullable(),
-  restoredAtMs: timeOrNeverMs,
-  missingWorkbooks: z.array(z.string()).readonly().meta({
-    description: 'workbooks that the list of the service shows and that its contents lack',
-  }),
+const targetStatus = targetStatusSchema.extend({
   approveCommand: z.string().optional().meta({
     description: 'only of a held target: the command that lets the deletion go, quoted for a shell',
   }),
