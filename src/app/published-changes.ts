@@ -24,22 +24,16 @@ export interface FileChange {
   /** Path below the tree, with slashes. */
   readonly path: string;
   /** The file's present version, if it is a workbook; absent for other and removed files. */
-  readonly version?: string;
+  readonly version?: string | undefined;
 }
 
 /** The files that differ between two manifests: added, then changed, then removed files. */
 export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
   const { added, changed, removed } = treeChanges(before, after);
   const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));
-  const fileChange = (change: 'added' | 'changed', path: string): FileChange => {
-    const version = versions.get(path);
-    return version === undefined ? { change, path } : { change, path, version };
-  };
-  return [
-    ...added.map((path) => fileChange('added', path)),
-    ...changed.map((path) => fileChange('changed', path)),
-    ...removed.map((path): FileChange => ({ change: 'removed', path })),
-  ];
+  const each = (change: FileChange['change'], paths: readonly string[]): FileChange[] =>
+    paths.map((path) => ({ change, path, version: versions.get(path) }));
+  return [...each('added', added), ...each('changed', changed), ...each('removed', removed)];
 }
 
 /** The changes in the form for a command: one JSON object per line. */
