@@ -63,7 +63,7 @@ export function withService<T>(
   use: (client: ServiceClient) => Promise<T>,
   emit: EventSink = () => {},
 ): Promise<T> {
-  return closing(connect(settings, { form: null }, emit), use);
+  return closing(connect(settings, { referenceForm: null }, emit), use);
 }
 
 /** One installation of the service, and what is known about it. */
@@ -77,18 +77,13 @@ export interface Installation {
 /** The installation at an address; nothing is known about it if the state is about another one. */
 export async function recallInstallation(state: State, baseUrl: string): Promise<Installation> {
   const stored = await state.read('installation');
-  const {
-    referenceForm: form,
-    pausedUntilMs = null,
-    refused = null,
-  } = stored?.baseUrl === baseUrl ? stored : { referenceForm: null };
-  const memory: InstallationMemory = { form, pausedUntilMs, refused };
+  const before = stored?.baseUrl === baseUrl ? stored : null;
+  const memory: InstallationMemory = { referenceForm: null, ...before };
   let known = { ...memory };
   const write = async (): Promise<void> => {
     const found = { ...memory };
     if (isDeepStrictEqual(found, known)) return;
-    const { form: referenceForm, ...rest } = found;
-    await state.save('installation', { baseUrl, referenceForm, ...rest });
+    await state.save('installation', { ...found, baseUrl });
     known = found;
   };
   const writes = new Places(1);

@@ -105,7 +105,7 @@ export class Contents {
       try {
         const answer = await this.#downloadArchive(request, text);
         if (answer.kind !== 'absent') {
-          this.#memory.form = form;
+          this.#memory.referenceForm = form;
           this.#proven.set(repository.id, form);
           return answer;
         }
@@ -151,7 +151,7 @@ export class Contents {
   }
 
   #formOf({ id }: Repository): ReferenceForm | null {
-    return this.#proven.get(id) ?? this.#memory.form;
+    return this.#proven.get(id) ?? this.#memory.referenceForm;
   }
 
   /** The reference for asking for a path; null if no reference names its repository alone. */
@@ -366,7 +366,7 @@ export function referencesFor(
 
 /** The form of reference that an installation accepts: found by trying, remembered, and found again when it stops working. */
 export interface ReferenceMemory {
-  form: ReferenceForm | null;
+  referenceForm: ReferenceForm | null;
 }
 
 /** The error if the only form left is a short name that others share. */

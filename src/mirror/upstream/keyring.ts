@@ -53,7 +53,7 @@ export type RefusedKeys = Readonly<z.infer<typeof refusedKeysSchema>>;
 /** The service's verdicts on the keys. It outlives the process if it is stored. */
 export interface KeyMemory {
   /** Absent or null while nothing was refused. */
-  refused?: RefusedKeys | null;
+  refused?: RefusedKeys | null | undefined;
   /** The last accepted key, by its number and digest. Never outlives the process. */
   accepted?: Map<Generation, string>;
 }

@@ -44,7 +44,7 @@ export interface TransportOptions extends KeyringOptions, Patience {
 /** The end of the pause that the service asked for; it outlives the process if it is stored. */
 export interface PauseMemory {
   /** Milliseconds since the epoch; absent or null while nothing was asked. */
-  pausedUntilMs?: number | null;
+  pausedUntilMs?: number | null | undefined;
 }
 
 /** A request whose every try continues where the last one broke off. */

@@ -140,7 +140,7 @@ function open(
     onRetry: (_error, _delayMs, fromBytes) => retriedFrom.push(fromBytes),
     ...options,
   });
-  return new Contents(transport, { form: 'id' }, maxArchiveBytes, maxBandwidth);
+  return new Contents(transport, { referenceForm: 'id' }, maxArchiveBytes, maxBandwidth);
 }
 
 /** The facts of each request for contents; it goes to a new destination. */
