@@ -16,7 +16,7 @@ import {
   type SettingDescriptor,
 } from './descriptors.ts';
 import type { Need, Setting } from './kinds.ts';
-import { DEFAULT_SOURCE, quote, type SettingProblem, SettingsError, type SettingSource } from './problems.ts';
+import { DEFAULT_SOURCE, quote, settingsError, type SettingProblem, type SettingSource } from './problems.ts';
 import { removalMessage, removedSettings } from './removed-settings.ts';
 import type { NeedsOf, SettingsFor } from './schema.ts';
 
@@ -155,7 +155,7 @@ function splitList(text: string): string[] {
  * @param layers the strongest first
  * @param needs the required parts; none is reported as missing if a layer is incomplete
  * @param adviceOn returns sentences for people, about the missing settings
- * @throws SettingsError `settings.invalid`, with all problems
+ * @throws MirrorError `settings.invalid`, with all problems
  */
 export function resolveSettings<const T extends readonly Need[]>(
   layers: readonly Layer[],
@@ -176,7 +176,7 @@ export function resolveSettings<const T extends readonly Need[]>(
   const known = problems.length;
   if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs, sources);
   if (problems.length > 0)
-    throw new SettingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
+    throw settingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is wrong or missing
   return { settings: settings as Resolution<T>['settings'], sources };
 }

@@ -42,7 +42,7 @@ export interface LoadedSettings<T extends readonly Need[]> extends Resolution<T>
 /**
  * Reads the settings from flags, environment, file and systemd credentials, the strongest first, and validates them.
  *
- * @throws SettingsError `settings.invalid`, with all problems
+ * @throws MirrorError `settings.invalid`, with all problems
  */
 export function loadSettings<const T extends readonly Need[]>(request: LoadRequest<T>): LoadedSettings<T> {
   const { flags, env, needs, cwd = process.cwd() } = request;

@@ -26,22 +26,17 @@ export interface SettingProblem {
   readonly message: string;
 }
 
-/** All problems with the settings together: `settings.invalid` with one line a problem. */
-export class SettingsError extends MirrorError {
-  readonly problems: readonly SettingProblem[];
-
-  /**
-   * @param problems at least one
-   * @param advice sentences for people, before the hint that every such error has
-   */
-  constructor(problems: readonly SettingProblem[], advice = '') {
-    const count = problems.length === 1 ? 'One problem' : `${String(problems.length)} problems`;
-    const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
-    super('settings.invalid', [`${count} with the settings:`, ...lines], {
-      hint: `${advice === '' ? '' : `${advice} `}\`${ownCommand('help settings')}\` describes every setting, \`${ownCommand('help five-minutes')}\` how to begin.`,
-    });
-    this.problems = problems;
-  }
+/**
+ * All problems with the settings together: `settings.invalid` with one line a problem.
+ * @param problems at least one
+ * @param advice sentences for people, before the hint that every such error has
+ */
+export function settingsError(problems: readonly SettingProblem[], advice = ''): MirrorError {
+  const count = problems.length === 1 ? 'One problem' : `${problems.length} problems`;
+  const lines = problems.map((problem) => `  ${describeProblem(problem)}`);
+  return new MirrorError('settings.invalid', [`${count} with the settings:`, ...lines], {
+    hint: `${advice === '' ? '' : `${advice} `}\`${ownCommand('help settings')}\` describes every setting, \`${ownCommand('help five-minutes')}\` how to begin.`,
+  });
 }
 
 /** An invalid value: the message describes valid ones, and leaves this one out. */

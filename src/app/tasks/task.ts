@@ -14,7 +14,7 @@ import type { State } from '../../mirror/state/state.ts';
 import type { MirrorStore } from '../../mirror/store/disk.ts';
 import type { EventSink } from '../events.ts';
 
-/** The settings for a task. Each function throws SettingsError `settings.invalid` if required settings are missing. */
+/** The settings for a task. Each function throws MirrorError `settings.invalid` if required settings are missing. */
 export interface TaskSettings {
   readonly ofDirectory: () => SettingsFor<'directory'>;
   readonly ofService: () => SettingsFor<'service'>;

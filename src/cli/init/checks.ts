@@ -22,7 +22,7 @@ export function give(layer: Layer, name: string, value: string): void {
   layer.values.set(name, { value, source: { kind: 'flag', detail: 'as typed' }, base: process.cwd() });
 }
 
-/** The settings, validated. @throws SettingsError `settings.invalid` */
+/** The settings, validated. @throws MirrorError `settings.invalid` */
 export function settingsIn<const T extends readonly Need[]>(layer: Layer, needs: T): SettingsFor<NeedsOf<T>> {
   return resolveSettings([layer], needs).settings;
 }

@@ -15,7 +15,7 @@ import {
 } from '../../config/descriptors.ts';
 import { flagLayer, type Layer } from '../../config/layers.ts';
 import { DEFAULT_CONFIG_FILE } from '../../config/load.ts';
-import { SettingsError } from '../../config/problems.ts';
+import { settingsError } from '../../config/problems.ts';
 import { inlineYaml } from '../../config/render.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
@@ -54,7 +54,7 @@ export async function runInit(command: Command): Promise<Outcome> {
   const { yes = false, config = process.env[CONFIG_VARIABLE] }: { yes?: boolean; config?: string } =
     command.opts();
   const layer = flagLayer(flagsOf(command), process.cwd());
-  if (layer.problems.length > 0) throw new SettingsError(layer.problems);
+  if (layer.problems.length > 0) throw settingsError(layer.problems);
   const configFile = await answers(layer, config, yes ? null : openTerminal(WITHOUT));
   const isForUnit =
     configFile === DEFAULT_CONFIG_FILE &&

@@ -44,7 +44,7 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
 }
 
-/** Loads the settings for a command: its flags over the environment over the file. @throws SettingsError `settings.invalid` */
+/** Loads the settings for a command: its flags over the environment over the file. @throws MirrorError `settings.invalid` */
 export function settingsOf<const Needs extends readonly Need[]>(
   command: Command,
   needs: Needs,

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { effectiveSettings } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
-import { SettingsError } from '../../../src/config/problems.ts';
+import { MirrorError } from '../../../src/lib/errors/errors.ts';
 import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
 import { hookTree } from '../../../src/app/published-changes.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
@@ -28,8 +28,8 @@ function problemsOf(sources: Sources): string[] {
   try {
     resolve(sources);
   } catch (error) {
-    if (!(error instanceof SettingsError)) throw error;
-    return error.problems.map(({ setting, message }) => `${setting}: ${message}`);
+    if (!(error instanceof MirrorError)) throw error;
+    return error.lines.slice(1).map((line) => line.trim().replace(/ \([^)]*\)(?=:)/, ''));
   }
   return [];
 }

@@ -8,7 +8,7 @@ import { afterAll, beforeEach, describe, expect, it } from 'vitest';
 import { settingDescriptors, settingValue } from '../../../src/config/descriptors.ts';
 import { loadSettings, type LoadRequest } from '../../../src/config/load.ts';
 import type { Need } from '../../../src/config/kinds.ts';
-import { describeProblem, SettingsError } from '../../../src/config/problems.ts';
+import { MirrorError } from '../../../src/lib/errors/errors.ts';
 import { exitCodeOf } from '../../../src/lib/errors/errors.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -35,19 +35,23 @@ function load(part: Part = {}) {
 }
 
 /** The error of loading, or null. */
-function errorOf(part: Part): SettingsError | null {
+function errorOf(part: Part): MirrorError | null {
   try {
     load(part);
     return null;
   } catch (error) {
-    if (error instanceof SettingsError) return error;
+    if (error instanceof MirrorError) return error;
     throw error;
   }
 }
 
 /** The problems as lines. */
 function problems(part: Part): string[] {
-  return errorOf(part)?.problems.map(describeProblem) ?? [];
+  return (
+    errorOf(part)
+      ?.lines.slice(1)
+      .map((line) => line.trim()) ?? []
+  );
 }
 
 const KEY = { WORKBOOK_MIRROR_SERVICE_API_KEY: 's3cret' };
