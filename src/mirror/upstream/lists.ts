@@ -109,7 +109,9 @@ export async function readRepositories(
     readPage(transport, request, memory.repositories, (answer, json) => {
       const rows = repositoriesSchema.safeParse(json);
       if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
-      return readRepositoryRows(rows.data);
+      const read = readRepositoryRows(rows.data);
+      if (!hasFurtherPages(answer)) return read;
+      return { ...read, isComplete: false, problems: [...read.problems, FURTHER_PAGES] };
     });
   let page = await read();
   if (page === null && !transport.usesOtherName) {
@@ -127,6 +129,14 @@ export async function readRepositories(
   const clock = clockProblem(serviceTimeMs, Date.now());
   const problems = clock === null ? contents.problems : [...contents.problems, clock];
   return { ...contents, problems, serviceTimeMs, cached };
+}
+
+const FURTHER_PAGES =
+  'the list of repositories has further pages (Link: rel="next"), which are not read: their repositories are not mirrored, and no repository counts as gone';
+
+/** Whether an answer is only a page of a list (RFC 8288, section 3): the specification of this list knows no pages. */
+function hasFurtherPages({ headers }: Answer): boolean {
+  return /;\s*rel="?next\b/i.test(headers['link'] ?? '');
 }
 
 /**

@@ -101,3 +101,15 @@ it('a row of the list of repositories that cannot be read is reported, and makes
   expect(stderr).toContain('"x"');
   expect(stderr).toContain('"full_name"');
 });
+
+it('a list of repositories with further pages is reported, ends the pass with 1, and proves of none that it is gone', async () => {
+  const { command, service, text } = await mirrored();
+  service.removeRepository(service.named('Accounting'));
+  service.knobs.headers = { link: `<${service.baseUrl}/repos?page=2>; rel="next"` };
+  for (let pass = 0; pass < 3; pass += 1) {
+    const { exitCode, stderr } = await command(['sync']);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('further pages');
+  }
+  expect(await text('mirror/Accounting/main/a.xlsx')).not.toBe('');
+});
