@@ -55,7 +55,7 @@ export class FakeKnobs extends ArchiveKnobs {
   etag: 'strong' | 'weak' | 'none' = 'none';
   /** Whether `If-None-Match` is honoured. */
   conditional = false;
-  absentStatus: 404 | 400 = 404;
+  absentStatus: 404 | 400 | 204 = 404;
   emptyRepository: 'absent' | 'empty-archive' = 'absent';
   microseconds = true;
   extraFields = false;

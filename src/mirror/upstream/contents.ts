@@ -121,7 +121,7 @@ export class Contents {
     const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
     if (isShared && !absences.has(trusted)) throw onlyAmbiguous(repository);
     const [status] = absences.values();
-    return { kind: 'not-found', isCertain: status === 404 || status === 410 };
+    return { kind: 'not-found', isCertain: status !== undefined && isPlainlyAbsent(status) };
   }
 
   /**
@@ -231,7 +231,7 @@ async function readFileAnswer(
 
 /** @throws MirrorError `contents.wrong_kind` for a web page in place of a file: it says nothing about the file */
 function isThere(answer: Answer, path: string): boolean | null {
-  if (isAbsent(answer.status)) return answer.cached === null && answer.status !== 400 ? false : null;
+  if (isAbsent(answer.status)) return isPlainlyAbsent(answer.status) && answer.cached === null ? false : null;
   if (answer.status !== 200) return unexpected(answer);
   const isPage = answer.headers['content-type']?.toLowerCase().includes('text/html') === true;
   if (!isPage || /\.x?html?$/i.test(path)) return true;
@@ -252,8 +252,13 @@ function branchParameter(branch: string): string | undefined {
   return branch === HEAD_BRANCH ? undefined : serviceBranch(branch);
 }
 
+/** Whether a status says that there is nothing; only {@link isPlainlyAbsent} proves it. An empty repository may answer with 204. */
 function isAbsent(status: number): boolean {
-  return status === 404 || status === 410 || status === 400;
+  return isPlainlyAbsent(status) || status === 400 || status === 204;
+}
+
+function isPlainlyAbsent(status: number): boolean {
+  return status === 404 || status === 410;
 }
 
 function unexpected(answer: Answer): never {

@@ -28,7 +28,7 @@ const installation = fc.record({
   unlistedIntegrations: fc.constantFrom([], ['git.example.com/ghost.git']),
   etag: fc.constantFrom('strong', 'weak', 'none'),
   conditional: fc.boolean(),
-  absentStatus: fc.constantFrom(400, 404),
+  absentStatus: fc.constantFrom(204, 400, 404),
   emptyRepository: fc.constantFrom('absent', 'empty-archive'),
   microseconds: fc.boolean(),
   extraFields: fc.boolean(),
