@@ -154,14 +154,8 @@ function createSetups(first: Setup, queue: PullQueue) {
   let replaced: readonly Setup[] = [];
   const isCurrent = ({ installation }: Setup): boolean =>
     installation.baseUrl === current.installation.baseUrl;
-  /**
-   * Cancels pulls from a former service, and closes everything that only earlier settings need and no pull uses any more. Call it
-   * between passes.
-   */
+  /** Closes everything that only earlier settings need and no pull uses any more. Call it between passes. */
   const closeReplaced = async (): Promise<void> => {
-    // A pass that ran when the settings changed may have started more pulls from the former service.
-    for (const setup of replaced)
-      if (!isCurrent(setup)) await queue.callOff(({ service }) => service === setup.client);
     const unused = replaced.filter(({ client }) => !queue.isUsing(client));
     replaced = replaced.filter((setup) => !unused.includes(setup));
     for (const setup of unused) await setup.close();
@@ -169,10 +163,10 @@ function createSetups(first: Setup, queue: PullQueue) {
   return {
     current: () => current,
     take: (next: Setup): void => {
-      // Data of another service must not be published once the settings name this one.
-      if (!isCurrent(next)) void queue.callOff(() => true);
       replaced = [...replaced, current];
       current = next;
+      // Data of another service must not be published once the settings name this one.
+      for (const setup of replaced) if (!isCurrent(setup)) void queue.leave(setup.client);
     },
     closeReplaced,
     close: async (): Promise<void> => {

@@ -86,6 +86,8 @@ export class PullQueue {
   readonly #running = new Map<string, RunningPull>();
   readonly #publishing = new Places(PUBLISHES_AT_ONCE);
   readonly #failures: unknown[] = [];
+  /** Services that the settings no longer name. */
+  readonly #left = new WeakSet<PassService>();
   /** Reversed: the last element is the next pull. */
   #waiting: QueuedPull[] = [];
   #pass: WaitingPass | null = null;
@@ -120,7 +122,8 @@ export class PullQueue {
   async run(pulls: readonly QueuedPull[], limits: QueueLimits): Promise<readonly EndedResult[]> {
     this.#limits = limits;
     // After a defect between two passes nothing more begins.
-    this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(pulls).toReversed();
+    const wanted = pulls.filter(({ service }) => !this.#left.has(service));
+    this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(wanted).toReversed();
     const { promise: idle, resolve } = Promise.withResolvers<void>();
     const pass: WaitingPass = { results: [], goOn: resolve };
     this.#pass = pass;
@@ -143,6 +146,12 @@ export class PullQueue {
     const called = [...this.#running.values()].filter(isMeant);
     for (const { control } of called) control.abort();
     await Promise.all(called.map(({ ended }) => ended));
+  }
+
+  /** Calls off the pulls from a service, and begins none of a running pass. */
+  leave(service: PassService): Promise<void> {
+    this.#left.add(service);
+    return this.callOff((pull) => pull.service === service);
   }
 
   /** Drops the waiting pulls, and waits for the running ones. */

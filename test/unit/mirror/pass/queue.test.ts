@@ -259,16 +259,19 @@ describe('the queue across passes', () => {
     await Promise.all(['a/1', 'c/1', 'd/1', 'e/1'].map((name) => bench.end(name)));
   });
 
-  it('cancels pulls that send requests, and starts no more of these', async () => {
+  it('cancels the pulls from a service that it leaves, and starts no more of these, even for a running pass', async () => {
     const bench = new Bench(true);
     const former = aService();
     bench.run(['a/1', 'b/1', 'c/1', 'd/1', 'e/1'], 1, former);
     for (let times = 0; times < 4; times += 1) await timePasses();
     const other = aService();
-    await bench.queue.callOff(({ service }) => service === other);
+    await bench.queue.leave(other);
     expect([bench.running.length, bench.queue.isUsing(former)]).toEqual([4, true]);
-    await bench.queue.callOff(({ service }) => service === former);
+    await bench.queue.leave(former);
     expect([bench.begun.length, bench.running, bench.queue.isUsing(former)]).toEqual([4, [], false]);
+    const { state } = bench.run(['f/1'], 1, former);
+    await settled();
+    expect([state(), bench.begun.length]).toEqual(['goes on', 4]);
   });
 
   it('throws a defect of a slow pull in the next pass, and only there', async () => {
