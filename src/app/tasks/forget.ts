@@ -84,7 +84,8 @@ async function knownTargets(
   for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses) {
     const id = ids.get(target);
     if (id === undefined) continue;
-    const isGone = (records.get(targetKey(id))?.missingPasses ?? 0) > 0 || restoredAtMs !== null;
+    const { missingPasses = 0, failure = null } = records.get(targetKey(id)) ?? {};
+    const isGone = missingPasses > 0 || restoredAtMs !== null || failure?.code === 'contents.not_found';
     const isDeselected = state === 'unselected' || !selection.selects(repository, branch);
     const because = isDeselected ? 'deselected' : isGone ? 'gone' : null;
     const tree = { treePresent: present.has(target), files, sizeBytes };
@@ -99,11 +100,12 @@ async function forgetNow(
   entries: readonly Forgettable[],
 ): Promise<void> {
   const keys = new Set(entries.map(({ id }) => targetKey(id)));
+  const pulled = entries.find(({ target }) => isPulling(target));
+  if (pulled !== undefined) {
+    const message = `${pulled.target} cannot be forgotten now: it is being pulled.`;
+    throw new MirrorError('target.mirrored', message, { hint: 'Try again when it has ended.' });
+  }
   for (const { target, id } of entries) {
-    if (isPulling(target)) {
-      const message = `${target} cannot be forgotten now: it is being pulled.`;
-      throw new MirrorError('target.mirrored', message, { hint: 'Try again when it has ended.' });
-    }
     const manifest = await publishedManifest(store.layout, target);
     if (manifest === null || targetKey(targetOf(manifest)) !== targetKey(id)) continue;
     await retireTree(store, target);

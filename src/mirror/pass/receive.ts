@@ -194,7 +194,7 @@ export function notFoundError({ target, repository }: ActionSubject): MirrorErro
     'contents.not_found',
     `The service has no contents for the branch ${JSON.stringify(target.branch)} of ${repository.fullName} (status 404).`,
     {
-      hint: 'The published tree stays as it is. If the setting targets names this branch, check its spelling; otherwise the service contradicts its own lists.',
+      hint: 'The published tree stays as it is. If the setting targets names this branch, check its spelling; if someone emptied the repository, `forget` moves its tree to the history; otherwise the service contradicts its own lists.',
     },
   );
 }

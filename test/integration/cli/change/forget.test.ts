@@ -79,6 +79,15 @@ describe('forget', () => {
     expect((await mirror.on(['sync'])).exitCode).toBe(0);
   });
 
+  it('forgets a target whose repository is empty now, so that passes succeed again', async () => {
+    const { service, on } = await mirrored();
+    service.named('Old').branches.clear();
+    expect((await on(['sync'])).exitCode).toBe(1);
+    expect((await on(['forget', 'Old/main', '--yes'])).exitCode).toBe(0);
+    expect((await on(['sync'])).exitCode).toBe(0);
+    expect((await on(['history', 'list'])).stdout).toMatch(/^Old\/main {2}retired/m);
+  });
+
   it('refuses selected and unknown targets, and asks before it continues', async () => {
     const mirror = await mirrored();
     const before = await tracesOf('Old/main', mirror);
