@@ -229,7 +229,7 @@ export type NotWellReason = (typeof NOT_WELL_REASONS)[number];
 
 /**
  * Why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them use this,
- * so that they agree. Null if it does not count. A target that is only missing from the service's list does not count until it is stale.
+ * so that they agree. Null if it does not count. A target that is only missing from the service's list does not count until it is retired.
  */
 export function whyNotWell({
   state,
@@ -238,9 +238,8 @@ export function whyNotWell({
   isStale,
   drift,
 }: TargetStatus): NotWellReason | null {
-  if (isLeftAlone(state)) return null;
+  if (isLeftAlone(state) || state === 'missing') return null;
   if (state === 'pending') return isStale ? 'never-verified' : null;
-  if (state === 'missing') return isStale ? 'stale' : null;
   if (verifiedAtMs === null) return 'never-verified';
   if (state === 'damaged') return 'damaged';
   if (restoredAtMs !== null) return 'restored';

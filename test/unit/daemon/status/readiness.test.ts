@@ -19,7 +19,7 @@ const LISTED = { isListed: true, selectsNothing: false };
 describe('a mirror is ready', () => {
   it.each<[string, Partial<TargetStatus>]>([
     ['when its target is fresh', {}],
-    ['when its target is only missing from the list', { state: 'missing' }],
+    ['when its target is only missing from the list', { state: 'missing', isStale: true }],
     ['when a new target is queued', { state: 'pending', verifiedAtMs: null }],
     ['when an unselected target is old', { state: 'unselected', isStale: true }],
     ['when a target is absent from the service', { state: 'absent', changedAtMs: null }],
@@ -44,7 +44,6 @@ describe('a mirror is not ready', () => {
   it.each<[string, Partial<TargetStatus>, string]>([
     ['never verified', { state: 'pending', verifiedAtMs: null, isStale: true }, 'never-verified'],
     ['stale', { state: 'stale', isStale: true }, 'stale'],
-    ['missing from the list for so long that it is stale', { state: 'missing', isStale: true }, 'stale'],
     ['held for so long that it is stale', { state: 'held', isStale: true }, 'stale'],
     ['failing for so long that it is stale', { state: 'failing', isStale: true }, 'stale'],
     ['failing, although it was verified lately', { state: 'failing' }, 'failing'],
