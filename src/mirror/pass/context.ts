@@ -10,7 +10,7 @@ import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { SelectionCheck } from '../plan/selection.ts';
 import { rowsByName } from '../plan/workbooks.ts';
-import type { Listing, WorkbookRow } from '../upstream/listing.ts';
+import { hasAllRows, type Listing, type WorkbookRow } from '../upstream/listing.ts';
 
 /** A new state of a target. */
 export interface NewState {
@@ -80,6 +80,8 @@ export interface RunningPass extends PlannedPass {
 export interface RepositoryFacts {
   /** Rows of the whole repository; null if the service has no list of workbooks. */
   readonly rows: readonly WorkbookRow[] | null;
+  /** Whether these are all: otherwise a missing row says nothing. */
+  readonly hasAllRows: boolean;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
   /** When the service was asked for its lists. Milliseconds since the epoch. */
@@ -97,6 +99,7 @@ export function repositoryFacts({
   const branches = new Map([...targets].map(([id, its]) => [id, its.map(({ target }) => target.branch)]));
   return ({ repository }) => ({
     rows: rowsOf(repository.fullName)?.all ?? null,
+    hasAllRows: hasAllRows(listing, repository),
     branches: branches.get(repository.id) ?? [],
     listedAtMs: listing.takenAtMs,
   });

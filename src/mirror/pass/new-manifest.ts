@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { missingWorkbooks } from '../plan/contradictions.ts';
+import { type ListedRows, missingWorkbooks } from '../plan/contradictions.ts';
 import { fingerprintOfTree, rowsByFile, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
@@ -15,7 +15,7 @@ import type { Received } from './unpack.ts';
 
 /** The facts of a pull that determine the manifest. */
 type PullFacts = ListFacts & Pick<Pull, 'action'>;
-type ListFacts = Pick<Pull, 'rows' | 'listedAtMs'>;
+type ListFacts = Pick<Pull, 'rows' | 'hasAllRows' | 'listedAtMs'>;
 
 /** The published state of a target, and how received files differ from it. */
 export interface Changes extends TreeChanges {
@@ -41,7 +41,8 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   const { branch } = action.target;
   const { etag, archiveBytes, skipped, isThorough, isWhole, cached } = received;
   const asOfMs = Math.min(listedAtMs, cached?.asOfMs ?? listedAtMs);
-  const { missing, ...listed } = listedFacts(rowsAbout(pull, received, changes), branch, received, previous);
+  const rows = rowsAbout(pull, received, changes);
+  const { missing, ...listed } = listedFacts({ ...pull, rows }, branch, received, previous);
   return {
     repository: action.repository,
     branch,
@@ -59,14 +60,14 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   };
 }
 
-/** The part of a manifest that comes from the list. @param rows null if no list describes the contents */
+/** The part of a manifest that comes from the list. @param facts.rows null if no list describes the contents */
 function listedFacts(
-  rows: readonly WorkbookRow[] | null,
+  { rows, hasAllRows }: ListFacts,
   branch: string,
   received: Received,
   previous: Manifest | null,
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
-  const files = withVersions(received.files, rows ?? [], branch);
+  const files = withVersions(received.files, { rows: rows ?? [], hasAllRows }, branch);
   if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
   const { digest, borrowed } = fingerprintOfTree(rows, branch, files);
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
@@ -74,7 +75,11 @@ function listedFacts(
 
 /** The rows of the list that describe received contents; null if the contents are older than the list. */
 export function rowsAbout(
-  { action, rows, listedAtMs }: ListFacts & { readonly action: Pick<Pull['action'], 'fingerprint'> },
+  {
+    action,
+    rows,
+    listedAtMs,
+  }: Omit<ListFacts, 'hasAllRows'> & { readonly action: Pick<Pull['action'], 'fingerprint'> },
   { cached }: Pick<Received, 'cached'>,
   { previous, isSameTree }: Changes,
 ): readonly WorkbookRow[] | null {
@@ -90,19 +95,18 @@ function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
 }
 
 /**
- * The files with the versions of their workbooks, as listed now; the same objects if no version changed. A list without any row about
- * the repository says nothing: unchanged files keep their versions, without which old bytes could pass for a new version.
+ * The files with the versions of their workbooks, as listed now; the same objects if no version changed. If the list may lack a row, an
+ * unchanged file keeps its version, without which old bytes could pass for a new version.
  */
 function withVersions(
   files: readonly ManifestFile[],
-  rows: readonly WorkbookRow[],
+  { rows, hasAllRows }: ListedRows,
   branch: string,
-): readonly ManifestFile[] {
-  if (rows.length === 0) return files;
+): ManifestFile[] {
   const own = rowsByFile(rows, branch, files);
   return files.map((file) => {
     const row = own.get(file.path);
-    if (row === undefined && file.workbook === undefined) return file;
+    if (row === undefined && (file.workbook === undefined || !hasAllRows)) return file;
     const { workbook: known, ...rest } = file;
     if (row === undefined) return rest;
     const workbook = workbookOf(row);

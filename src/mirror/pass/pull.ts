@@ -126,16 +126,19 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   const { service, now } = pull.context;
   const { branch } = pull.action.target;
   const { previous } = changes;
-  const rows = rowsAbout(pull, received, changes) ?? [];
-  const found = findContradictions(rows, branch, previous, received);
+  const rows = rowsAbout(pull, received, changes);
+  if (rows === null) return pull.rows;
+  const listed = { rows, hasAllRows: pull.hasAllRows };
+  const found = findContradictions(listed, branch, previous, received);
   if (found.length === 0) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = (await rowsNow(service, pull.action.repository, pull.signal)) ?? rows;
-  const still = new Set(findContradictions(later, branch, previous, received).map(({ path }) => path));
+  const later = await rowsNow(service, pull.action.repository, pull.signal);
+  const confirming = later === null ? listed : { rows: later, hasAllRows: true };
+  const still = new Set(findContradictions(confirming, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(pull.record.doubt, contradictions, now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
-  return rowsInBoth(rows, branch, later);
+  return rowsInBoth(rows, branch, confirming.rows);
 }
 
 /** Refuses differing contents that are older than the tree's last verification: they would restore an old state. */

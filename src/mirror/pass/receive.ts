@@ -7,7 +7,7 @@ import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
 import type { PassService } from '../upstream/client.ts';
 import { FileDestination } from '../upstream/download.ts';
-import { HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
+import { hasAllRows, HEAD_BRANCH, type Repository, type WorkbookRow } from '../upstream/listing.ts';
 import type { PublishedState, Reception } from './context.ts';
 import { isThere, type Received, receiveWhole, timeOf, timeOfNewBytes } from './unpack.ts';
 
@@ -118,13 +118,12 @@ function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: 
 /** The rows of a repository in a list that is read now; null if that list is not whole, and so proves nothing. */
 export async function rowsNow(
   service: Pick<PassService, 'pollAgain'>,
-  { fullName }: Pick<Repository, 'fullName'>,
+  repository: Pick<Repository, 'fullName'>,
   signal: AbortSignal,
 ): Promise<readonly WorkbookRow[] | null> {
-  const { workbooks, workbooksComplete, unread, cached } = await service.pollAgain(signal);
-  const isUnread = unread.isAnywhere || unread.repositories.has(fullName);
-  if (workbooks === null || !workbooksComplete || isUnread || cached !== null) return null;
-  return workbooks.filter((row) => row.repository === fullName);
+  const listing = await service.pollAgain(signal);
+  if (listing.cached !== null || !hasAllRows(listing, repository)) return null;
+  return listing.workbooks?.filter((row) => row.repository === repository.fullName) ?? null;
 }
 
 /** Whether the service has no files at some paths. Only the file at `remaining` proves that it knows the repository in this form. */
@@ -134,7 +133,13 @@ async function areGone(
   remaining: string | undefined,
 ): Promise<boolean> {
   if (remaining === undefined || !(await isThere(reception, remaining))) return false;
-  for (const path of gone) if (await isThere(reception, path)) return false;
+  const { context, action, signal } = reception;
+  const { repository, target } = action;
+  for (const path of gone) {
+    // Only a plain status proves that there is none.
+    const asked = { repository, branch: target.branch, path, signal };
+    if ((await context.service.exists(asked)) !== false) return false;
+  }
   return true;
 }
 
@@ -192,7 +197,7 @@ export async function isReachable(
 export function notFoundError({ target, repository }: ActionSubject): MirrorError {
   return new MirrorError(
     'contents.not_found',
-    `The service has no contents for the branch ${JSON.stringify(target.branch)} of ${repository.fullName} (status 404).`,
+    `The service has no contents for the branch ${JSON.stringify(target.branch)} of ${repository.fullName}.`,
     {
       hint: 'The published tree stays as it is. If the setting targets names this branch, check its spelling; if someone emptied the repository, `forget` moves its tree to the history; otherwise the service contradicts its own lists.',
     },

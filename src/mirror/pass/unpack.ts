@@ -219,7 +219,7 @@ function outcomeOf(
     return { kind: 'written', file: { ...file, mtimeMs: timeOfNewBytes(ownTimeMs, sizeBytes, previous) } };
   if (staying !== undefined) return kept(staying, crc32);
   const mtimeMs = keepsTime ? keptTime(rules, previous.mtimeMs) : ownTimeMs;
-  return { kind: 'rewritten', file: { ...file, mtimeMs } };
+  return { kind: 'rewritten', file: { ...previous, ...file, mtimeMs } };
 }
 
 function kept(previous: ManifestFile, crc32: number): FileOutcome {

@@ -30,14 +30,21 @@ export interface ListedContents {
   readonly skipped: readonly SkippedEntry[];
 }
 
+/** The rows of a repository in a list. */
+export interface ListedRows {
+  readonly rows: readonly WorkbookRow[];
+  /** Whether these are all: otherwise a missing row says nothing. */
+  readonly hasAllRows: boolean;
+}
+
 /**
  * Compares the list with contents. The published state is read from its manifest, even if its files were changed on disk.
- * @param rows all rows of the target's repository; rows of other branches prove nothing
+ * @param list the rows of the target's repository; rows of other branches prove nothing
  * @param previous the manifest of the published tree; null if nothing is published
  * @returns sorted by path
  */
 export function findContradictions(
-  rows: readonly WorkbookRow[],
+  list: ListedRows,
   branch: string,
   previous: Pick<Manifest, 'files' | 'missing' | 'settled'> | null,
   contents: ListedContents,
@@ -45,36 +52,41 @@ export function findContradictions(
   const files = new Map(contents.files.map((file) => [file.path, file]));
   const published = new Map(previous?.files.map((file) => [file.path, file]));
   const accepted = new Set(previous?.missing);
-  const found = [...listedWorkbooks(rows, branch, contents)].flatMap(([path, listed]): Contradiction[] => {
-    const file = files.get(path);
-    const [{ versionId } = { versionId: '' }] = listed;
-    if (file === undefined)
-      return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
-    const kind = contradictionOf(listed, file, published.get(path));
-    // Contents that the service processes, or did when they were pulled, may change under the same version.
-    const isProcessed = previous?.settled === false || !listed.every(isFinished);
-    return kind === null || (kind === 'unannounced' && isProcessed)
-      ? []
-      : [{ kind, path, versionId, sha256: file.sha256 }];
-  });
-  const lingering = lingeringWorkbooks(rows, contents, published);
+  const found = [...listedWorkbooks(list.rows, branch, contents)].flatMap(
+    ([path, listed]): Contradiction[] => {
+      const file = files.get(path);
+      const [{ versionId } = { versionId: '' }] = listed;
+      if (file === undefined)
+        return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
+      const kind = contradictionOf(listed, file, published.get(path));
+      // Contents that the service processes, or did when they were pulled, may change under the same version.
+      const isProcessed = previous?.settled === false || !listed.every(isFinished);
+      return kind === null || (kind === 'unannounced' && isProcessed)
+        ? []
+        : [{ kind, path, versionId, sha256: file.sha256 }];
+    },
+  );
+  const lingering = list.hasAllRows ? lingeringWorkbooks(list.rows, branch, contents, published) : [];
   return [...found, ...lingering].sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-/** The published workbooks that the list has on no branch, or only as deleted, and contents still have. A list without any row says nothing. */
+/** The published workbooks that a whole list has on no branch, or deletes on this one, and whose bytes the contents still have. */
 function lingeringWorkbooks(
   rows: readonly WorkbookRow[],
+  branch: string,
   { files, skipped }: ListedContents,
   published: ReadonlyMap<string, ManifestFile>,
 ): Contradiction[] {
-  if (rows.length === 0) return [];
-  const named = rowsAtFiles(rows, [...files, ...skipped]).filter((row) => !isDeletion(row));
-  const listed = new Set(named.map(({ path }) => path));
-  return files.flatMap(({ path, sha256 }): Contradiction[] => {
+  const present = rows.filter((row) => row.branch !== branch || !isDeletion(row));
+  const paths = new Set(present.map(({ path }) => path));
+  const unlisted = files.flatMap(({ path, sha256 }): Contradiction[] => {
     const known = published.get(path);
-    if (known?.workbook === undefined || known.sha256 !== sha256 || listed.has(path)) return [];
+    if (known?.workbook === undefined || known.sha256 !== sha256 || paths.has(path)) return [];
     return [{ kind: 'lingering', path, versionId: known.workbook.versionId, sha256 }];
   });
+  if (unlisted.length === 0) return [];
+  const named = new Set(rowsAtFiles(present, [...files, ...skipped]).map(({ path }) => path));
+  return unlisted.filter(({ path }) => !named.has(path));
 }
 
 /**
@@ -158,9 +170,12 @@ export function nextDoubt(
   nowMs: number,
 ): Doubt | null {
   if (contradictions.length === 0) return null;
-  // Leaves out the versions: new versions of a workbook with unchanged bytes would prolong the doubt again and again.
-  const digested = contradictions.map(({ kind, path, sha256 }) => [kind, path, sha256]);
-  const digest = hash('sha256', JSON.stringify(digested));
+  // Leaves out what would prolong the doubt again and again: new versions of a workbook with unchanged bytes, and the paths of workbooks
+  // that a list which the service makes again does not have yet.
+  const digested = contradictions.map(({ kind, path, sha256 }) =>
+    JSON.stringify(kind === 'lingering' ? [kind] : [kind, path, sha256]),
+  );
+  const digest = hash('sha256', [...new Set(digested)].join('\n'));
   const isSame = before?.digest === digest && before.sinceMs <= nowMs;
   const { answers, sinceMs } = isSame ? before : { answers: 0, sinceMs: nowMs };
   const isBelieved =

@@ -40,7 +40,7 @@ export interface WorkbookRow {
   readonly sha256?: string;
 }
 
-/** The repositories in malformed rows. */
+/** The repositories about which a list may lack rows: malformed ones, rows under other names, or rows that no page has. */
 export interface UnreadRows {
   /** By their full names. */
   readonly repositories: ReadonlySet<string>;
@@ -62,16 +62,24 @@ export interface Listing {
   /** The service's clock during the poll, in milliseconds since the epoch; null if its answer gave no time. */
   readonly serviceTimeMs: number | null;
   readonly repositories: readonly Repository[];
-  /** False if the list of repositories had malformed rows: absence from it then proves nothing. */
+  /** False if the list of repositories had malformed rows or further pages: absence from it then proves nothing. */
   readonly repositoriesComplete: boolean;
   /** Null if the list of workbooks (v1) is not available. */
   readonly workbooks: readonly WorkbookRow[] | null;
-  /** The repositories with malformed rows in that list, which therefore verifies nothing about them. */
+  /** The repositories about which that list verifies nothing. */
   readonly unread: UnreadRows;
   /** False if pages shifted, counts disagreed or rows were malformed: absence then proves nothing. */
   readonly workbooksComplete: boolean;
   /** Faults of the answers, a sentence each. */
   readonly problems: readonly string[];
+}
+
+/** Whether the list of workbooks has all rows of a repository, so that absence from it says something. */
+export function hasAllRows(
+  { workbooks, workbooksComplete, unread }: Pick<Listing, 'workbooks' | 'workbooksComplete' | 'unread'>,
+  { fullName }: Pick<Repository, 'fullName'>,
+): boolean {
+  return workbooks !== null && workbooksComplete && !unread.isAnywhere && !unread.repositories.has(fullName);
 }
 
 /** The branch name for contents that the service gives without `branch` (manual, "On disk"). */

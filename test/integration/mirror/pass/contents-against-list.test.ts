@@ -1,3 +1,6 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { FakeKnobs } from '../../../support/fake-service.ts';
@@ -38,6 +41,7 @@ async function user(
     },
     /** The only target, as `status` shows it. */
     shown: async () => Object.values(await status())[0],
+    file: (name: string) => join(tree(`${fullName}/main`), name),
     /** The published tree: its files with their texts. */
     tree: () => textsIn(tree(`${fullName}/main`)),
     /** The versions that the manifest names, by path. */
@@ -130,6 +134,30 @@ it('contents without a deletion of the list are waited for, and then believed, w
   expect((await mirror.versions())['b.xlsx']).toBeUndefined();
 });
 
+it.each([
+  [
+    'an unreadable row hides it',
+    (mirror: User) =>
+      void (mirror.service.knobs.malformedWorkbooks = [
+        { id: 'host.example/plan.git/b.xlsx', name: '/b.xlsx' },
+      ]),
+  ],
+  ['another branch deleted it', (mirror: User) => mirror.service.fork(mirror.repository, 'main', 'side')],
+])('contents may have a workbook that the list does not show for this branch: %s', async (why, change) => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  change(mirror);
+  repository.branches.get('main')?.versions.delete('b.xlsx');
+  const deleted = { ...service.version(repository, 'main', 'a.xlsx'), branch: 'side', action: 'delete' };
+  service.knobs.listedAs = (path, branch) =>
+    path === 'b.xlsx' && branch === 'side' ? { version: deleted } : {};
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  await mirror.run('sync');
+  expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2' });
+  expect((await mirror.versions())['b.xlsx'] === undefined).toBe(why !== 'an unreadable row hides it');
+});
+
 it.each(['no list at all', 'an empty list'])('the versions of unchanged files outlive %s', async (which) => {
   const mirror = await user();
   await mirror.syncUntilFresh();
@@ -139,12 +167,22 @@ it.each(['no list at all', 'an empty list'])('the versions of unchanged files ou
   const versions = [...(branch?.versions ?? [])];
   if (which === 'an empty list') branch?.versions.clear();
   else service.knobs.v1 = '404';
-  await mirror.syncUntilFresh();
+  await mirror.run('sync');
   service.knobs.v1 = 'on';
   for (const [path, version] of versions) branch?.versions.set(path, version);
   service.write(repository, 'main', 'a.xlsx', 'a2');
   service.knobs.contentsOf = () => old;
   await expectDoubt(mirror, 'a.xlsx');
+});
+
+it('the version of a file that is repaired without a list of workbooks stays', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const before = await mirror.versions();
+  await writeFile(mirror.file('b.xlsx'), 'changed by someone');
+  mirror.service.knobs.v1 = '404';
+  await mirror.run('verify', '--repair');
+  expect([await mirror.tree(), await mirror.versions()]).toEqual([FILES, before]);
 });
 
 it('contents of a workbook that is still processed may have other bytes under the same version', async () => {
