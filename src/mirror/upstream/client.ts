@@ -125,7 +125,7 @@ interface JoinedRows {
 export function joinRows(
   shard: Shard | null,
   repositories: readonly Repository[],
-  list: Pick<WorkbookList, 'rows' | 'malformed' | 'mayHideRows'>,
+  list: Pick<WorkbookList, 'rows' | 'malformed' | 'repeated'>,
   last: JoinedRows | null,
 ): JoinedRows {
   const { rows } = list;
@@ -146,20 +146,27 @@ export function joinRows(
       ? row
       : { ...row, repository: fullName, branch };
   });
-  const malformed = list.malformed.flatMap(({ repository }) => repository ?? []);
-  const hidden = new Set(malformed.map(foldName));
+  const { names, isAnywhere } = malformedNames(list);
+  const strange = [...unlisted, ...names.filter((name) => repositoryOf(name) === undefined)];
+  const hidden = new Set([...unlisted, ...names].map(foldName));
   // Rows may be about a repository that has none under a name that ends like theirs.
-  const similar = new Set([...unlisted, ...malformed].map(nameAlone));
+  const similar = new Set(strange.map(nameAlone));
+  // Repositories of one name have the same rows. Any other row on two pages shows that their order is not fixed: another may be on none.
+  const listed = Map.groupBy(repositories, ({ fullName }) => fullName);
+  const mayHideRows = [...list.repeated].some((name) => (listed.get(name)?.length ?? 1) === 1);
   const isUnread = ({ id, fullName }: Repository): boolean =>
-    list.mayHideRows ||
+    mayHideRows ||
     hidden.has(foldName(id)) ||
     hidden.has(foldName(fullName)) ||
     (!described.has(fullName) && similar.has(nameAlone(fullName)));
   const unread = repositories.filter(isUnread).map(({ fullName }) => fullName);
-  const isAnywhere = list.malformed.some(({ repository }) => repository === null);
   const problems = [...unlisted].map(
     (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
   );
+  if (mayHideRows)
+    problems.push(
+      'rows of the list of workbooks are on two pages: the contents of all repositories are compared',
+    );
   return {
     from: { repositories, rows },
     rows: joined,
@@ -184,6 +191,12 @@ function finder(
     const [likely, ...others] = folded.get(foldName(name)) ?? [];
     return named.get(name) ?? (others.length === 0 && !exact.has(likely) ? likely : undefined);
   };
+}
+
+/** The repositories that malformed rows name. `isAnywhere` if one names none. */
+function malformedNames({ malformed }: Pick<WorkbookList, 'malformed'>) {
+  const names = malformed.flatMap(({ repository }) => repository ?? []);
+  return { names, isAnywhere: names.length < malformed.length };
 }
 
 /** The last part of a repository's name, without what may differ between two lists. */

@@ -34,6 +34,8 @@ export interface Page<Contents> {
   readonly cached: Cached | null;
   /** The service's clock, in milliseconds since the epoch (RFC 9110, section 6.6.1); null if it gives no time. */
   readonly serviceTimeMs: number | null;
+  /** Whether the answer says that the list continues elsewhere (Link: rel="next", RFC 8288). */
+  readonly isContinued: boolean;
   readonly contents: Contents;
 }
 
@@ -51,13 +53,16 @@ export async function readPage<Contents>(
   const headers = typeof known?.etag === 'string' ? { 'if-none-match': known.etag } : {};
   const page = await transport.send({ ...request, headers }, async (answer) => {
     const { status, url, cached } = answer;
-    const facts = { url, cached, serviceTimeMs: serviceTimeMs(answer.headers['date']) };
+    const { date, link } = answer.headers;
+    const facts = { url, cached, serviceTimeMs: serviceTimeMs(date), isContinued: hasNext(link) };
     // A redirect may lead to another place than last time, about which `known` says nothing.
     const isKnownPlace = url.href === known?.url.href;
     if (status === 404) return null;
     // Without a condition, "not modified" says nothing about the list.
     if (status === 304 && typeof known?.etag === 'string')
-      return isKnownPlace ? { ...known, ...facts } : 'elsewhere';
+      return isKnownPlace
+        ? { ...known, ...facts, isContinued: facts.isContinued || known.isContinued }
+        : 'elsewhere';
     if (status === 403) throw credentialRefused(request.generation, 403, url);
     if (status !== 200) throw statusError(status, url, undefined);
     const read = await withBytes(answer, (bytes) => {
@@ -109,9 +114,7 @@ export async function readRepositories(
     readPage(transport, request, memory.repositories, (answer, json) => {
       const rows = repositoriesSchema.safeParse(json);
       if (!rows.success) throw wrongKind(answer, 'JSON that is not a list of repositories', rows.error);
-      const read = readRepositoryRows(rows.data);
-      if (!hasFurtherPages(answer)) return read;
-      return { ...read, isComplete: false, problems: [...read.problems, FURTHER_PAGES] };
+      return readRepositoryRows(rows.data);
     });
   let page = await read();
   if (page === null && !transport.usesOtherName) {
@@ -125,18 +128,25 @@ export async function readRepositories(
     throw new MirrorError('service.not_found', message, { hint });
   }
   memory.repositories = page;
-  const { contents, cached, serviceTimeMs } = page;
+  const { contents, cached, serviceTimeMs, isContinued } = page;
   const clock = clockProblem(serviceTimeMs, Date.now());
-  const problems = clock === null ? contents.problems : [...contents.problems, clock];
-  return { ...contents, problems, serviceTimeMs, cached };
+  const problems = [
+    ...contents.problems,
+    ...(isContinued ? [CONTINUED] : []),
+    ...(clock === null ? [] : [clock]),
+  ];
+  return { ...contents, isComplete: contents.isComplete && !isContinued, problems, serviceTimeMs, cached };
 }
 
-const FURTHER_PAGES =
+const CONTINUED =
   'the list of repositories has further pages (Link: rel="next"), which are not read: their repositories are not mirrored, and no repository counts as gone';
 
-/** Whether an answer is only a page of a list (RFC 8288, section 3): the specification of this list knows no pages. */
-function hasFurtherPages({ headers }: Answer): boolean {
-  return /;\s*rel="?next\b/i.test(headers['link'] ?? '');
+/** Whether a Link header has the relation `next` (RFC 8288, section 3.3). */
+function hasNext(link = ''): boolean {
+  const relations = link.matchAll(/;\s*rel\s*=\s*(?:"([^"]*)"|([^\s;,]+))/gi);
+  return [...relations].some(([, quoted, bare]) =>
+    (quoted ?? bare ?? '').toLowerCase().split(/\s+/).includes('next'),
+  );
 }
 
 /**

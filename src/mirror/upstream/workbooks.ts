@@ -24,8 +24,8 @@ export interface WorkbookList {
   readonly isComplete: boolean;
   /** Why pages may have shifted while they were read; null if they agree with each other. */
   readonly doubt: string | null;
-  /** Whether rows may be missing, even if the service gives the same pages again. */
-  readonly mayHideRows: boolean;
+  /** The repositories of rows that are on two pages. */
+  readonly repeated: ReadonlySet<string>;
   readonly problems: readonly string[];
   /** The oldest of its pages from a cache; null for none. */
   readonly cached: Cached | null;
@@ -85,7 +85,8 @@ export async function readWorkbooks(
 function joinPages(pages: readonly WorkbookPage[]): Omit<WorkbookList, 'cached'> {
   const rows = pages.flatMap((page) => page.rows);
   const malformed = pages.flatMap((page) => page.malformed);
-  const doubt = doubtAbout(pages, rows.length + malformed.length);
+  const { isTwice, repeated } = repetitionsIn(pages);
+  const doubt = doubtAbout(pages, rows.length + malformed.length, isTwice);
   const problems = [
     ...malformedSentences('workbooks', malformed, ({ repository }) =>
       repository === null
@@ -95,30 +96,32 @@ function joinPages(pages: readonly WorkbookPage[]): Omit<WorkbookList, 'cached'>
     ...(doubt === null ? [] : [`in the list of workbooks ${doubt}`]),
   ];
   const isComplete = doubt === null && malformed.length === 0;
-  return { rows, malformed, isComplete, doubt, mayHideRows: doubt === ON_TWO_PAGES, problems };
+  return { rows, malformed, isComplete, doubt, repeated, problems };
 }
 
-/** The doubt about pages without a fixed order: another row may be on none. */
-const ON_TWO_PAGES =
-  'a row occurs on two pages, so that the contents of all repositories are compared as a whole';
-
 /** Why pages may have shifted while they were read; null if their counts agree with each other and with the rows. */
-function doubtAbout(pages: readonly WorkbookPage[], total: number): string | null {
+function doubtAbout(pages: readonly WorkbookPage[], total: number, isTwice: boolean): string | null {
   const count = pages[0]?.count;
   if (pages.some((page) => page.count !== count)) return 'the count changed from page to page';
   if (count !== total) return `the count says ${count}, the pages hold ${total} rows`;
+  return isTwice ? 'a row occurs twice' : null;
+}
+
+/** Whether a row occurs twice, and the repositories of rows that are on two pages. */
+function repetitionsIn(pages: readonly WorkbookPage[]) {
   const pageOf = new Map<string, WorkbookPage>();
+  const repeated = new Set<string>();
   let isTwice = false;
   for (const page of pages) {
-    for (const { id, branch, versionId } of page.rows) {
+    for (const { id, branch, versionId, repository } of page.rows) {
       const key = `${id}\n${branch}\n${versionId}`;
       const seen = pageOf.get(key);
-      if (seen !== undefined && seen !== page) return ON_TWO_PAGES;
       isTwice ||= seen !== undefined;
+      if (seen !== undefined && seen !== page) repeated.add(repository);
       pageOf.set(key, page);
     }
   }
-  return isTwice ? 'a row occurs twice' : null;
+  return { isTwice, repeated };
 }
 
 function inconsistent(doubt: string): MirrorError {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { API_TOKEN } from '../../support/fake-service.ts';
+import { startMirrored } from '../../support/mirror-harness.ts';
 import { startCommands } from '../../support/mirror-commands.ts';
 
 /** A mirror of two targets; the row of a new version of one cannot be read. */
@@ -112,4 +113,15 @@ it('a list of repositories with further pages is reported, ends the pass with 1,
     expect(stderr).toContain('further pages');
   }
   expect(await text('mirror/Accounting/main/a.xlsx')).not.toBe('');
+});
+
+it('a list of repositories that is a page from now on, with the same bytes, is noticed', async () => {
+  const { service, mirror } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+  const link = `<${service.baseUrl}/repos?page=1>; rel=first, <${service.baseUrl}/repos?page=2>; rel = "last next"`;
+  const codes: number[] = [];
+  for (const headers of [{}, { link }, {}]) {
+    service.knobs.headers = headers;
+    codes.push((await mirror.pass()).exitCode);
+  }
+  expect(codes).toEqual([0, 1, 0]);
 });
