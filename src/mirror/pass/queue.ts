@@ -121,8 +121,8 @@ export class PullQueue {
    */
   async run(pulls: readonly QueuedPull[], limits: QueueLimits): Promise<readonly EndedResult[]> {
     this.#limits = limits;
-    // After a defect between two passes nothing more begins.
     const wanted = pulls.filter(({ service }) => !this.#left.has(service));
+    // After a defect between two passes nothing more begins.
     this.#waiting = this.#failures.length > 0 ? [] : inFairOrder(wanted).toReversed();
     const { promise: idle, resolve } = Promise.withResolvers<void>();
     const pass: WaitingPass = { results: [], goOn: resolve };
@@ -148,7 +148,7 @@ export class PullQueue {
     await Promise.all(called.map(({ ended }) => ended));
   }
 
-  /** Calls off the pulls from a service, and begins none of a running pass. */
+  /** Calls off the pulls from a service, and lets a running pass begin none of them. */
   leave(service: PassService): Promise<void> {
     this.#left.add(service);
     return this.callOff((pull) => pull.service === service);
