@@ -102,6 +102,25 @@ export async function readHistory(layout: DirectoryLayout, of?: string): Promise
   });
 }
 
+/** The targets of kept states, by their manifests, which never change: reading thousands again in each pass would take long. */
+const targetsKept = new Map<string, string>();
+
+/** The key of the target of a kept state, whichever name its repository had then; null if its manifest cannot be used. */
+export async function targetKept({ manifest: file }: HistoryEntry): Promise<string | null> {
+  const known = targetsKept.get(file);
+  if (known !== undefined) return known;
+  const manifest = await readManifest(file);
+  if (manifest === null) return null;
+  const key = targetKey(targetOf(manifest));
+  targetsKept.set(file, key);
+  return key;
+}
+
+/** Must be called after the manifest of a kept state was removed. */
+export function forgetKept({ manifest: file }: HistoryEntry): void {
+  targetsKept.delete(file);
+}
+
 /** How many bytes the history stores for a state: for a replaced one, only the files that left with it. */
 export async function storedBytes({ tree }: Pick<HistoryEntry, 'tree'>): Promise<number> {
   let sizeBytes = 0;
@@ -234,9 +253,8 @@ export async function stageHistory(
   // A repair alone replaces no state: changes that someone made in the tree are not a state.
   if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && approval === null && manifest.files.length > 0;
-  // An older state there shares its unchanged files with the published tree.
   const isUnkept = isReplaced && disk.retention.replaced.kind === 'off';
-  if (isUnkept && (await readHistory(disk.layout, target)).length === 0) return null;
+  if (isUnkept && !(await hasKept(disk.layout, target, targetKey(targetOf(manifest))))) return null;
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
@@ -244,6 +262,13 @@ export async function stageHistory(
   const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
   const kind = isReplaced ? 'replaced' : 'retired';
   return { place: await freeHistoryPath(disk, target, kind), isStaged, hasManifest };
+}
+
+/** Whether an older state of a target, perhaps under a former name, shares its unchanged files with the published tree. */
+async function hasKept(layout: DirectoryLayout, path: string, key: string): Promise<boolean> {
+  for (const entry of await readHistory(layout))
+    if (entry.path === path || (await targetKept(entry)) === key) return true;
+  return false;
 }
 
 /** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */

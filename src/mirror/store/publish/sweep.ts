@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
 import { lstat, readdir, rename, rm } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 
@@ -7,12 +6,10 @@ import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { linkNow } from '../../../lib/disk/read.ts';
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
-import { targetOf } from '../../plan/record.ts';
-import { targetKey } from '../../upstream/listing.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
-import { type HistoryEntry, prunable, readHistory } from '../history/history.ts';
-import { manifestPaths, readManifest } from '../inventory.ts';
-import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import { forgetKept, type HistoryEntry, prunable, readHistory, targetKept } from '../history/history.ts';
+import { manifestPaths } from '../inventory.ts';
+import type { DirectoryLayout } from '../layout.ts';
 import { GateBlockedError, LeasedError, sweepLeases, type PublishGate } from '../leases.ts';
 import { isTreeName, linkedTree, refuseLinks, removeTree, treeAt } from '../published-tree.ts';
 import { onDiskOfAll, withCommonLock } from '../shards.ts';
@@ -140,7 +137,8 @@ async function linkedNames({ mirror }: DirectoryLayout): Promise<ReadonlySet<str
 }
 
 /**
- * The states that the history no longer keeps. An older state at a former path of its repository also needs the files of later ones.
+ * The states that the history no longer keeps. An older state that it keeps, also at another path of its repository, needs the files of
+ * later ones.
  * @param path of the one target that is meant, as below `mirror/`; null for all
  * @param clockMs as for {@link prunable}
  */
@@ -155,13 +153,12 @@ export async function statesToPrune(
   const over = prunable(entries, policy, nowMs, clockMs).filter(
     (entry) => entry.path === (path ?? entry.path),
   );
+  if (over.length === 0) return [];
   const isOver = new Set(over);
-  const latestMs = over.reduce((latest, { atMs }) => Math.max(latest, atMs), Number.NEGATIVE_INFINITY);
+  const latestMs = Math.max(...over.map(({ atMs }) => atMs));
   const neededSinceMs = new Map<string, number>();
   for (const entry of entries) {
-    const isOlder = entry.kind === 'replaced' && !isOver.has(entry) && entry.atMs < latestMs;
-    // A path that is in use has a chain of its own.
-    if (!isOlder || existsSync(manifestPath(layout, entry.path))) continue;
+    if (isOver.has(entry) || entry.atMs >= latestMs) continue;
     const key = await targetKept(entry);
     if (key !== null) neededSinceMs.set(key, Math.min(entry.atMs, neededSinceMs.get(key) ?? entry.atMs));
   }
@@ -172,11 +169,6 @@ export async function statesToPrune(
     if (sinceMs === undefined || sinceMs > entry.atMs) free.push(entry);
   }
   return free;
-}
-
-async function targetKept({ manifest: file }: HistoryEntry): Promise<string | null> {
-  const manifest = await readManifest(file);
-  return manifest && targetKey(targetOf(manifest));
 }
 
 /**
@@ -215,13 +207,15 @@ export async function pruneHistory(
 
 async function remove(
   { layout, serially }: Pick<Disk, 'layout' | 'serially'>,
-  { tree, manifest }: HistoryEntry,
+  entry: HistoryEntry,
 ): Promise<void> {
+  const { tree, manifest } = entry;
   await refuseLinks(layout, [relative(layout.root, dirname(tree))]);
   const trash = join(layout.trash, `0-${randomUUID()}-${basename(tree)}`);
   const isMoved = await serially(async () => {
     const isThere = (await unlessMissing(rename(tree, trash).then(() => true))) ?? false;
     await rm(manifest, { force: true });
+    forgetKept(entry);
     removeEmptyFolders(dirname(tree), layout.history);
     return isThere;
   });

@@ -41,6 +41,31 @@ describe('pruning', () => {
     expect(new Set([left('A/main'), left('B/main')])).toEqual(new Set([0, 3]));
   });
 
+  it.each(['another repository', 'the same one again'])(
+    'keeps what a state at a former name needs, although that name now belongs to %s',
+    async (owner) => {
+      const { service, mirror } = await startPair({}, { HISTORY_REPLACED: 'forever' });
+      const repository = service.addRepository('Old', { 'a.xlsx': '1', 'b.xlsx': '1' });
+      await mirror.pass();
+      const publish = async (path: string): Promise<void> => {
+        service.write(repository, 'main', path, `2 of ${path}`);
+        await mirror.pass();
+      };
+      await publish('a.xlsx');
+      service.renameRepository(repository, 'New');
+      if (owner === 'another repository') service.addRepository('Old', { 'c.xlsx': '1' });
+      await mirror.pass();
+      await publish('b.xlsx');
+      if (owner !== 'another repository') service.renameRepository(repository, 'Old');
+      await mirror.pass();
+      const { store } = mirror.context;
+      const paths = async () => (await readHistory(store.layout)).map(({ path }) => path);
+      expect(await paths()).toEqual(['New/main', 'Old/main']);
+      await pruneHistory({ ...store, retention: NOTHING_KEPT }, Date.now(), undefined, 'New/main');
+      expect(await paths()).toEqual(['New/main', 'Old/main']);
+    },
+  );
+
   it('waits only once for the lock on publishing', async () => {
     const { store } = (await withHistory()).context;
     const native = bindNativeCalls();
