@@ -33,8 +33,7 @@ export async function listenToCommands(
     settings: { ofDirectory: current, ofService: current, ofMirror: current },
     isDaemon: true,
     makePass: async (targets, emit) => {
-      // A failing disk fails the pass, too, which reports it.
-      await drift.repair(targets).catch(() => {});
+      await drift.repair(targets);
       const outcome = requests.add(targets);
       loop.ask();
       watchers.add(emit);

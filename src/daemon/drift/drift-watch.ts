@@ -105,9 +105,11 @@ class TreeChecks implements DriftWatch {
   }
 
   async repair(targets: readonly string[] | null): Promise<void> {
-    for (const [target, note] of this.#drifted)
-      if (note !== null && targets?.includes(target) !== false)
-        await noteDrift(this.#mirror, target, { ...note, needsRepair: true });
+    for (const [target, note] of this.#drifted) {
+      if (note === null || targets?.includes(target) === false) continue;
+      // A failing disk fails the pass, too, which reports it.
+      await noteDrift(this.#mirror, target, { ...note, needsRepair: true }).catch(() => {});
+    }
   }
 
   async close(): Promise<void> {
@@ -180,6 +182,8 @@ class TreeChecks implements DriftWatch {
 
   /** Reports how a tree differs, if that is news. */
   async #lookAt(target: string, stop: AbortSignal): Promise<void> {
+    // It differs because its publish must still be completed.
+    if (this.#mirror.store.unfinished.has(target)) return;
     const { differences, lookedAtMs: sinceMs } = await findDrift(this.#mirror.store.layout, target, stop);
     const before = this.#drifted.get(target);
     if (differences.length === 0) {
