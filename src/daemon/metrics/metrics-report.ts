@@ -8,7 +8,7 @@ import {
   type TargetStatus,
 } from '../../app/target-status.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
-import { CREDENTIAL_STATES, type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
+import { CREDENTIAL_STATES, type ReportWithoutChanges, PASS_RESULTS } from '../status/status-schema.ts';
 
 /** The prefix of the names of all metrics of this program, except those of the process. */
 export const PREFIX = 'workbook_mirror_';
@@ -34,7 +34,7 @@ type Gauges<Subject, Result> = Readonly<
 >;
 
 /** Gauges of the whole: with one value, or with one for each set of labels. */
-const GAUGES: Gauges<DaemonReport, Value | readonly Sample[]> = {
+const GAUGES: Gauges<ReportWithoutChanges, Value | readonly Sample[]> = {
   standby: ['1 while this instance waits for another one to end, else 0.', () => 0],
   ready: ['1 if the mirror is up to date with the service, else 0.', ({ readiness }) => readiness.isReady],
   listed: [
@@ -178,7 +178,7 @@ const OF_TARGETS: Gauges<TargetStatus, Value> = {
 };
 
 /** Registers all gauges, with values from a report. At most {@link MOST_TARGETS} targets get series. */
-export function registerGauges(registry: Registry, report: DaemonReport): void {
+export function registerGauges(registry: Registry, report: ReportWithoutChanges): void {
   const add = (name: string, help: string, samples: readonly Sample[]): void => {
     const [first] = samples;
     if (first === undefined) return;

@@ -2,7 +2,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 
 import { type EventFields, type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts';
 import { TRIGGERS } from '../../mirror/pass/events.ts';
-import { type DaemonReport, PASS_RESULTS } from '../status/status-schema.ts';
+import { type ReportWithoutChanges, PASS_RESULTS } from '../status/status-schema.ts';
 import { PREFIX, registerGauges } from './metrics-report.ts';
 
 /** The metrics of a daemon. */
@@ -20,7 +20,7 @@ export function createMetrics() {
     /** Counts events. */
     sink: (event: MirrorEvent): void => forEvent(listeners, event),
     /** Gives all current metrics in the text format of Prometheus, version 0.0.4: gauges come from the report. */
-    render: async (report: DaemonReport): Promise<{ contentType: string; text: string }> => {
+    render: async (report: ReportWithoutChanges): Promise<{ contentType: string; text: string }> => {
       // A new registry for each scrape: old series disappear with the report, and simultaneous scrapes
       // do not mix.
       const judged = new Registry();

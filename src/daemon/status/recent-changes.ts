@@ -32,7 +32,7 @@ export class RecentChanges {
   };
 
   /** Gives those known before where the disk cannot be read. @param statuses of all targets */
-  async read(statuses: readonly TargetStatus[]): Promise<DaemonReport['changes']> {
+  readonly read = async (statuses: readonly TargetStatus[]): Promise<DaemonReport['changes']> => {
     try {
       const retirements = this.#retirements;
       const departed = this.#departed ?? (await lastDepartures(this.#layout));
@@ -49,7 +49,7 @@ export class RecentChanges {
       // The disk is reported by those that need it.
     }
     return this.#recent;
-  }
+  };
 }
 
 function shown({ target, atMs, kind, files, differences }: LogEntry): DaemonReport['changes'][number] {

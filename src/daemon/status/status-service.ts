@@ -12,7 +12,7 @@ import { MirrorStatusReader } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
 import { RecentChanges } from './recent-changes.ts';
 import { initialLive, nextLive } from './live.ts';
-import type { DaemonReport, Live, Liveness } from './status-schema.ts';
+import type { DaemonReport, Live, Liveness, ReportWithoutChanges } from './status-schema.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import { describeEvent } from '../../app/messages.ts';
@@ -26,7 +26,10 @@ export interface StatusService {
   readonly live: () => Live;
   /** Whether the daemon makes progress; reads no disk. */
   readonly liveness: () => Liveness;
-  readonly report: () => Promise<DaemonReport>;
+  /** What health checks and metrics need. */
+  readonly report: () => Promise<ReportWithoutChanges>;
+  /** The rest of the report, which may take long: it reads manifests. */
+  readonly changes: (targets: readonly TargetStatus[]) => Promise<DaemonReport['changes']>;
   readonly readMirror: MirrorStatusReader['read'];
   /** Whether work is running whose progress is worth showing. */
   readonly isBusy: () => boolean;
@@ -80,12 +83,11 @@ export function createStatusService(
   const status = new MirrorStatusReader(current, mirror);
   const changes = new RecentChanges(mirror.store.layout);
   const sink: EventSink = (event) => {
-    const nowMs = Date.now();
-    live = nextLive(live, event, nowMs);
+    live = nextLive(live, event, Date.now());
     status.sink(event);
     changes.sink(event);
     if (OUTDATING.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
-    const notice = noticeOf(event, nowMs);
+    const notice = noticeOf(event, Date.now());
     if (notice !== null) notices.push(notice);
     notices.splice(0, notices.length - NOTICES_KEPT);
   };
@@ -95,7 +97,7 @@ export function createStatusService(
       progress.idleMs(),
       current().service.timeout,
     );
-  const report = async (): Promise<DaemonReport> => {
+  const report = async (): Promise<ReportWithoutChanges> => {
     const { directory, schedule, timezone, service } = current();
     const { policy, nowMs, targets, readiness } = await status.read();
     return {
@@ -117,13 +119,19 @@ export function createStatusService(
       leases: await leasesInForce(mirror.store.layout, Date.now()).catch(() => []),
       disk: await roomOf(directory),
       targets: targets.map(withCommand),
-      changes: await changes.read(targets),
       notices: [...notices],
     };
   };
   let sharedReport = shareWork(report, REPORT_AGE_MS);
-  const isBusy = (): boolean => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null;
-  return { sink, live: () => live, liveness, report: () => sharedReport(), readMirror: status.read, isBusy };
+  return {
+    sink,
+    live: () => live,
+    liveness,
+    report: () => sharedReport(),
+    changes: changes.read,
+    readMirror: status.read,
+    isBusy: () => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null,
+  };
 }
 
 function noticeOf(event: MirrorEvent, atMs: number): Notice | null {

@@ -2,7 +2,7 @@ import { shareWork, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import type { PageFiles } from '../../lib/http/page-files.ts';
 import { type BufferedBody, packableBody, type Reply, type ReplyHeaders } from '../../lib/http/reply.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { type DaemonReport, statusJsonSchema } from '../status/status-schema.ts';
+import { type DaemonReport, type ReportWithoutChanges, statusJsonSchema } from '../status/status-schema.ts';
 import type { StatusService } from '../status/status-service.ts';
 
 /** The reply of a path. */
@@ -22,7 +22,7 @@ const LONGEST_WAIT_MS = 10_000;
 /** Makes the table of paths. @param renderMetrics writes the metrics of the same report as the other replies */
 export function createRoutes(
   page: PageFiles,
-  { report, liveness }: Pick<StatusService, 'report' | 'liveness'>,
+  { report, changes, liveness }: Pick<StatusService, 'report' | 'changes' | 'liveness'>,
   renderMetrics: Metrics['render'],
 ): Routes {
   const schema = JSON.stringify(statusJsonSchema());
@@ -31,7 +31,10 @@ export function createRoutes(
     const { contentType, text } = await renderMetrics(await report());
     return found(packableBody(contentType, text));
   });
-  const status = shareWork(async () => found(statusBody(await report())));
+  const status = shareWork(async () => {
+    const known = await report();
+    return found(statusBody({ ...known, changes: await changes(known.targets) }));
+  });
   const inTime =
     (make: (mayName: boolean) => Promise<Reply>): Route['reply'] =>
     async (mayName) =>
@@ -102,7 +105,7 @@ function livenessReply({ isAlive, state, silentMs }: DaemonReport['liveness']): 
 const MOST_NAMED = 100;
 
 /** The reply of `/readyz`: 200 while the mirror is up to date with the service. @param mayName whether it may name targets */
-function readinessReply({ readiness, shard }: DaemonReport, mayName: boolean): Reply {
+function readinessReply({ readiness, shard }: ReportWithoutChanges, mayName: boolean): Reply {
   const { isReady, isListed, selectsNothing, stateProblem, notReady } = readiness;
   const named = notReady.slice(0, MOST_NAMED).map(({ target, reason, verifiedAtMs }) => {
     // JSON has null for a time out of range, which a wrong clock or disk may give.

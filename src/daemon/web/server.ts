@@ -37,7 +37,7 @@ const NOTHING_SERVED = { sink: (): void => {}, close: (): Promise<void> => Promi
  */
 export async function startHttp(
   current: () => SettingsFor<never>,
-  status: Pick<StatusService, 'report' | 'liveness' | 'isBusy'>,
+  status: Pick<StatusService, 'report' | 'changes' | 'liveness' | 'isBusy'>,
   emit: EventSink,
   askForPass: (() => void) | null = null,
   tryAgainMs = TRY_AGAIN_MS,

@@ -52,6 +52,7 @@ export async function openPage(
       const targets = said.targets.map(withCommand);
       return Promise.resolve({ ...said, targets, nowMs: said.nowMs + age });
     },
+    changes: () => Promise.resolve(said.changes),
     liveness: () => said.liveness,
   };
   const files = await loadPage('daemon/page', 'the page');

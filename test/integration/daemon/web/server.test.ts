@@ -35,7 +35,11 @@ async function serve(options: Served = {}, where = { host: '127.0.0.1', port: 0 
       pollToken: secret(options.pollToken),
       allowedHosts: options.allowedHosts ?? [],
     }),
-    createRoutes(await loadPage('daemon/page', 'the page'), { report, liveness }, createMetrics().render),
+    createRoutes(
+      await loadPage('daemon/page', 'the page'),
+      { report, changes: () => Promise.resolve(eventfulReport().changes), liveness },
+      createMetrics().render,
+    ),
     options.askForPass ?? null,
     (event) => events.push(event),
   );

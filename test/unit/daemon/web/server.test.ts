@@ -23,6 +23,7 @@ async function serveAt(listen: string, tryAgainMs: number) {
   const events: MirrorEvent[] = [];
   const status = {
     report: () => Promise.resolve(eventfulReport()),
+    changes: () => Promise.resolve(eventfulReport().changes),
     liveness: () => eventfulReport().liveness,
     isBusy: () => false,
   };
