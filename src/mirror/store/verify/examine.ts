@@ -218,8 +218,8 @@ export interface ExaminedTarget {
   readonly lookedAtMs: number;
 }
 
-/** A tree that differs while it is being published is examined again, this many times, with a pause in between, in milliseconds. */
-const MOST_LOOKS = 100;
+/** A tree that differs while it is being published is examined again for this time, with pauses, in milliseconds. */
+const LOOKS_MS = 10_000;
 const LOOK_PAUSE_MS = 100;
 
 /**
@@ -234,7 +234,8 @@ export async function examineTarget(
   path: string,
   options: ExamineOptions,
 ): Promise<ExaminedTarget | null> {
-  for (let looks = 1; ; looks += 1) {
+  const endMs = performance.now() + LOOKS_MS;
+  for (;;) {
     const lookedAtMs = Date.now();
     const found = await onDisk('reading a manifest', () => readManifestFile(manifestPath(layout, path)));
     if (found === null) return null;
@@ -247,7 +248,7 @@ export async function examineTarget(
       wasChanging ||
       (await unfinishedPublishes(layout)).targets.has(path) ||
       manifestStamp(layout, path) !== stamp;
-    if (differences.length === 0 || looks === MOST_LOOKS || !(await isChanging()))
+    if (differences.length === 0 || performance.now() > endMs || !(await isChanging()))
       return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
   }
