@@ -1,3 +1,4 @@
+import { sinceMs } from '../../lib/time/monotonic.ts';
 import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
@@ -55,6 +56,7 @@ export async function runPass(
   retries: Retries = new Set(),
 ): Promise<PassReport> {
   const startedAtMs = context.now();
+  const beganMs = performance.now();
   context.emit({ name: 'pass.started', trigger });
   try {
     for (const target of await recover(context.store, signal))
@@ -75,7 +77,7 @@ export async function runPass(
     // Before the history is pruned: a tree retired since the last inventory and pruned now would count as lost.
     await saveTargets(context.store, stillAwaited(lost, listing, results), listing.address);
     await sweepTrees(context, listing, signal);
-    const summary = summarise(trigger, listing, results, context.now() - startedAtMs);
+    const summary = summarise(trigger, listing, results, sinceMs(beganMs));
     const isWhole = listing.repositoriesComplete;
     const pass = { trigger, startedAtMs, summary, failure: null, selection, isWhole, problems };
     const kept = results
@@ -91,7 +93,7 @@ export async function runPass(
     };
   } catch (thrown) {
     const error = callError(thrown, 'making a pass');
-    await reportFailure(context, error, trigger, startedAtMs, signal);
+    await reportFailure(context, error, { trigger, startedAtMs, durationMs: sinceMs(beganMs) }, signal);
     throw error;
   }
 }
@@ -152,11 +154,9 @@ async function sweepTrees(
 async function reportFailure(
   context: PassContext,
   error: unknown,
-  trigger: Trigger,
-  startedAtMs: number,
+  { trigger, startedAtMs, durationMs }: Pick<StoredPass, 'trigger' | 'startedAtMs'> & { durationMs: number },
   signal: AbortSignal,
 ): Promise<void> {
-  const durationMs = context.now() - startedAtMs;
   if (signal.aborted || (error instanceof MirrorError && error.code === 'pass.abandoned')) {
     context.emit({ name: 'pass.abandoned', trigger, durationMs });
     return;

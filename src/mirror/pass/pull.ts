@@ -71,7 +71,7 @@ export function resultOfFailure(
 /** Downloads the contents of a target that may have changed, compares them with the published ones, and publishes the difference. */
 async function pullContents(pull: Pull): Promise<Pulled> {
   const { context, action, guard, meter } = pull;
-  const startedAtMs = context.now();
+  const beganMs = performance.now();
   const stage = await openStage(context.store, action.path);
   try {
     const before = await lookAtPublished(pull);
@@ -97,7 +97,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const repair = { rewritten, isDamaged, foreign, approval };
     const next = { manifest, before: before.manifest, ...repair };
     const end = await publishChanges(pull, stage, next, changes);
-    return await pulled(pull, received, changes, end.manifest, end.method, startedAtMs);
+    return await pulled(pull, received, changes, end.manifest, end.method, beganMs);
   } finally {
     await discardStage(context.store, stage);
   }

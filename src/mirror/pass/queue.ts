@@ -1,3 +1,4 @@
+import { sinceMs } from '../../lib/time/monotonic.ts';
 import type { EndedResult, PullAction } from '../plan/actions.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
@@ -189,6 +190,7 @@ export class PullQueue {
     const { action, run, control } = running;
     const { signal } = control;
     const startedAtMs = Date.now();
+    const beganMs = performance.now();
     const stopTimer = this.#startTimer(() => {
       running.isSlow = true;
       this.#emit({ name: 'target.slow', target: action.path, startedAtMs });
@@ -216,7 +218,7 @@ export class PullQueue {
     running.leave?.();
     this.#running.delete(targetKey(action.target));
     if (running.isSlow) {
-      const durationMs = Date.now() - startedAtMs;
+      const durationMs = sinceMs(beganMs);
       this.#emit({ name: 'target.slow_ended', target: action.path, result: ended, durationMs });
     }
     this.#advance();

@@ -1,3 +1,4 @@
+import { sinceMs } from '../../lib/time/monotonic.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
 import {
@@ -283,12 +284,12 @@ export interface Pulled extends EndedResult {
 
 /** The result and the events for contents that were compared and, if they differed, published. */
 export async function pulled(
-  { context: { store, now }, action }: Pull,
+  { context: { store }, action }: Pull,
   { rewritten, downloadedBytes, isWhole, cached }: Received,
   { previous, ...changes }: Changes,
   manifest: Manifest,
   method: string,
-  startedAtMs: number,
+  beganMs: number,
 ): Promise<Pulled> {
   const { path: target, reason } = action;
   const { skipped, publishedAtMs, missing = [] } = manifest;
@@ -302,7 +303,7 @@ export async function pulled(
     news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
   if (missing.length > 0 && !isDeepStrictEqual(missing, previous?.missing))
     news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
-  const durationMs = now() - startedAtMs;
+  const durationMs = sinceMs(beganMs);
   const files = manifest.files.length;
   const facts = { target, reason, method, downloadedBytes, files, added, changed, removed, durationMs };
   news.push({ name: 'target.pulled', ...facts });

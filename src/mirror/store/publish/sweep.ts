@@ -72,7 +72,7 @@ const LEAST_AGE_MS = 24 * 3_600_000;
  * (github.com/kubernetes/git-sync, `removeStaleWorktrees`).
  */
 async function removeOldTrees(
-  { layout, gate, now, readerGraceMs, searched, unfinished }: Disk,
+  { layout, gate, now, readerGraceMs, searched, unfinished, linked }: Disk,
   signal?: AbortSignal,
 ): Promise<void> {
   const nowMs = now();
@@ -81,7 +81,10 @@ async function removeOldTrees(
   if (unfinished.size > 0) return;
   const names = await findOldTrees(layout, Math.max(readerGraceMs, LEAST_AGE_MS), nowMs);
   searched.atMs = nowMs;
-  await removeUnlessLeased(gate, names, signal, (name) => removeTree(layout, name));
+  await removeUnlessLeased(gate, names, signal, async (name) => {
+    await removeTree(layout, name);
+    linked.delete(name);
+  });
 }
 
 /**
