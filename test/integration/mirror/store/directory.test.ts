@@ -31,7 +31,7 @@ it('changed bytes on disk, with unchanged metadata, are found and repaired by th
   await rot(join(folder, 'notes.txt'));
   await mirror.exactPass({ aheadMs: DAY_MS });
   expect((await lstat(join(folder, 'same.xlsx'))).ino).toBe(ino);
-  const pulled = { target: expect.stringMatching(/main$/) as string, durationMs: 0 };
+  const pulled = { target: 'Accounting/main', reason: 'full-check', changed: 1 };
   expect(mirror.eventsOf('target.pulled').at(-1)).toMatchObject(pulled);
   expect((await mirror.pass()).summary).toMatchObject({ pulled: 0 });
 });
