@@ -7,7 +7,7 @@ import { z } from 'zod';
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { resolvedPath } from '../../lib/disk/mounts.ts';
-import { openOwnFile, readOwnText, restrict } from '../../lib/disk/own-file.ts';
+import { readOwnText } from '../../lib/disk/own-file.ts';
 import { SharedFlush } from '../../lib/disk/shared-flush.ts';
 import { causeOf, diskError, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -16,7 +16,7 @@ import type { Shard } from '../plan/selection.ts';
 import type { Disk, MirrorStore } from './disk.ts';
 import { createInventory } from './inventory.ts';
 import { type DirectoryLayout, layoutOf } from './layout.ts';
-import { createGate } from './leases.ts';
+import { createGate, prepareGate } from './leases.ts';
 import { examineFileSystem, type FileSystemWants, refuseMounts } from './probes.ts';
 import { recover } from './publish/journal.ts';
 import { refuseLinks } from './published-tree.ts';
@@ -126,21 +126,6 @@ async function prepareTag({ internal, staging }: DirectoryLayout): Promise<void>
   const tag = join(internal, 'CACHEDIR.TAG');
   if ((await readOwnText(tag, 2 * CACHEDIR_TAG.length)) !== CACHEDIR_TAG)
     await replaceFile(tag, CACHEDIR_TAG, staging);
-}
-
-/**
- * Makes the lock on publishing. A process that can open it, even only to read it, can stop publishing for any time (flock(2)): the group
- * may do so only while it may also take leases (manual, "Backups").
- */
-async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
-  const handle = await openOwnFile(gate);
-  try {
-    const [lock, folder] = await Promise.all([handle.stat(), lstat(leases)]);
-    const mayTakeLeases = (folder.mode & constants.S_IWGRP) !== 0 && folder.gid === lock.gid;
-    await restrict(handle, mayTakeLeases ? 0o660 : 0o600);
-  } finally {
-    await handle.close();
-  }
 }
 
 /** Runs a step of opening; a refusal by the file system means that the setting is wrong. */

@@ -8,7 +8,7 @@ import { z } from 'zod';
 
 import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
 import { lockWithin } from '../../lib/disk/lock.ts';
-import { readOwnDocument } from '../../lib/disk/own-file.ts';
+import { openOwnFile, readOwnDocument, restrict } from '../../lib/disk/own-file.ts';
 import { closeAnyway } from '../../lib/disk/read.ts';
 import { isMissing, onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -183,6 +183,22 @@ export function createGate(
       }
     },
   };
+}
+
+/**
+ * Makes the lock on publishing. A process that can open it, even only to read it, can stop publishing for any time (flock(2)): the group
+ * may do so only while it may also take leases (manual, "Backups").
+ * @throws system errors
+ */
+export async function prepareGate({ gate, leases }: DirectoryLayout): Promise<void> {
+  const handle = await openOwnFile(gate);
+  try {
+    const [lock, folder] = await Promise.all([handle.stat(), lstat(leases)]);
+    const mayTakeLeases = (folder.mode & constants.S_IWGRP) !== 0 && folder.gid === lock.gid;
+    await restrict(handle, mayTakeLeases ? 0o660 : 0o600);
+  } finally {
+    await handle.close();
+  }
 }
 
 /**

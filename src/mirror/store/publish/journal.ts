@@ -12,6 +12,7 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { isTargetPath, leadsBelow } from '../../../lib/paths/file-name.ts';
 import type { Disk } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
+import { prepareGate } from '../leases.ts';
 import {
   refuseLinks,
   removeLeftFolders,
@@ -187,8 +188,9 @@ export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly stri
   return onDisk('recovering interrupted work', async () => {
     await disk.lock.check();
     // Someone may have removed them: every publish would fail until the next start.
-    const { staging, trash, leases } = disk.layout;
+    const { staging, trash, leases, gate } = disk.layout;
     for (const folder of [staging, trash, leases]) await ensureFolder(folder);
+    if (statsNow(gate) === null) await prepareGate(disk.layout);
     // A parallel publish may note its own failure: keep that.
     const known = [...disk.unfinished.keys()];
     const recovered = (await onDiskOfAll(disk, 'staging', (each) => recoverOn(each, signal))).flat();

@@ -52,9 +52,9 @@ describe('when a workbook has changed', () => {
     expect(await mtime()).toBe(versionTimeMs(service.version(repository, 'main', 'a.xlsx')));
   });
 
-  it('publishes it although someone removed private folders', async () => {
+  it('publishes it although someone removed private folders and the lock on publishing', async () => {
     const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
-    for (const name of ['staging', 'trash', 'leases'])
+    for (const name of ['staging', 'trash', 'leases', 'publish.lock'])
       await rm(join(mirror.directory, '.workbook-mirror', name), { recursive: true });
     service.write(repository, 'main', 'a.xlsx', 'a2');
     expect((await mirror.pass()).exitCode).toBe(0);
