@@ -134,30 +134,6 @@ it('contents without a deletion of the list are waited for, and then believed, w
   expect((await mirror.versions())['b.xlsx']).toBeUndefined();
 });
 
-it.each([
-  [
-    'an unreadable row hides it',
-    (mirror: User) =>
-      void (mirror.service.knobs.malformedWorkbooks = [
-        { id: 'host.example/plan.git/b.xlsx', name: '/b.xlsx' },
-      ]),
-  ],
-  ['another branch deleted it', (mirror: User) => mirror.service.fork(mirror.repository, 'main', 'side')],
-])('contents may have a workbook that the list does not show for this branch: %s', async (why, change) => {
-  const mirror = await user();
-  await mirror.syncUntilFresh();
-  const { service, repository } = mirror;
-  change(mirror);
-  repository.branches.get('main')?.versions.delete('b.xlsx');
-  const deleted = { ...service.version(repository, 'main', 'a.xlsx'), branch: 'side', action: 'delete' };
-  service.knobs.listedAs = (path, branch) =>
-    path === 'b.xlsx' && branch === 'side' ? { version: deleted } : {};
-  service.write(repository, 'main', 'a.xlsx', 'a2');
-  await mirror.run('sync');
-  expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2' });
-  expect((await mirror.versions())['b.xlsx'] === undefined).toBe(why !== 'an unreadable row hides it');
-});
-
 it.each(['no list at all', 'an empty list'])('the versions of unchanged files outlive %s', async (which) => {
   const mirror = await user();
   await mirror.syncUntilFresh();

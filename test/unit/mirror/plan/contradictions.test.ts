@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 
 import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
 import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
+import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { manifestFile, manifestWith, row } from '../../../support/builders.ts';
 
 /** A workbook as published, as listed and as in the contents. Null if absent. */
@@ -81,6 +82,21 @@ describe('the contradictions between list and contents', () => {
         }
       }),
     );
+  });
+
+  it('say nothing about deletions if the list may lack rows, or shows them for another branch', () => {
+    const files = [manifestFile('a.xlsx', { workbook: workbookOf(row({ path: 'a.xlsx' })) })];
+    const kinds = (fields: Partial<WorkbookRow>, hasAllRows = true): unknown =>
+      findContradictions({ rows: [row(fields)], hasAllRows }, 'main', manifestWith({ files }), {
+        files,
+        skipped: [],
+      }).map(({ kind }) => kind);
+    const deleted = { path: 'a.xlsx', action: 'delete' };
+    expect([kinds({ path: 'b.xlsx' }, false), kinds({ ...deleted, branch: 'side' })]).toEqual([
+      ['missing'],
+      [],
+    ]);
+    expect(kinds(deleted)).toEqual(['lingering']);
   });
 
   it('are never accepted with a wrong digest, and otherwise after enough equal answers', () => {
