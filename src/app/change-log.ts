@@ -3,6 +3,8 @@ import { readHistory } from '../mirror/store/history/history.ts';
 import { readManifest } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, type HistoryKind, manifestPath } from '../mirror/store/layout.ts';
 import type { ApprovalMark, Manifest } from '../mirror/store/manifest.ts';
+import { targetOf } from '../mirror/plan/record.ts';
+import { targetKey } from '../mirror/upstream/listing.ts';
 import type { TargetStatus } from './target-status.ts';
 import { type FileDifference, fileDifferences } from './tasks/file-differences.ts';
 
@@ -36,11 +38,17 @@ export interface LogEntry {
 
 /** A state of a target, and when and why it left the mirror; null for the published one. */
 export interface LoggedState {
-  readonly manifest: Pick<Manifest, 'files' | 'publishedAtMs' | 'restoredAtMs' | 'approval'>;
+  readonly manifest: Manifest;
   readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
 }
 
 const NOTHING = { files: 0, approval: null, held: null, differences: [] } as const;
+
+/** Whether a state is a change of the one before: not if a person restored it, or if another repository had its name before. */
+function follows({ manifest }: LoggedState, before: LoggedState): boolean {
+  const isSame = targetKey(targetOf(manifest)) === targetKey(targetOf(before.manifest));
+  return isSame && manifest.restoredAtMs === null;
+}
 
 /** The log of one target, latest first. @param states its states on disk, latest first; no more are read than needed */
 export async function* logOf(
@@ -59,7 +67,7 @@ export async function* logOf(
     const isRetired = left?.kind === 'retired';
     // A state that a person let be replaced is kept as a retired one, and its successor was made before it left.
     const isGone = isRetired && (later === null || later.manifest.publishedAtMs > left.atMs);
-    if (later !== null && (isGone || later.manifest.restoredAtMs !== null)) yield published(later);
+    if (later !== null && (isGone || !follows(later, state))) yield published(later);
     else if (later !== null) {
       const { publishedAtMs } = later.manifest;
       const differences = fileDifferences(manifest.files, later.manifest.files);

@@ -16,8 +16,10 @@ import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
+import { targetOf } from '../../mirror/plan/record.ts';
 import { manifestOfEntry } from '../../mirror/store/history/history.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
+import { targetKey } from '../../mirror/upstream/listing.ts';
 import { judged, type Outcome, textOf } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
@@ -78,8 +80,11 @@ async function stateBefore(
 ): Promise<TargetOnDisk['published']> {
   for (const entry of kept.toReversed()) {
     const manifest = await manifestOfEntry(entry);
-    // A state published during the two readings is in both places.
-    if (manifest.publishedAtMs !== published?.manifest.publishedAtMs) return { manifest, left: entry };
+    // A state published during the two readings is in both places, and another repository may have had this name before.
+    const isOther =
+      published !== null && targetKey(targetOf(manifest)) !== targetKey(targetOf(published.manifest));
+    if (!isOther && manifest.publishedAtMs !== published?.manifest.publishedAtMs)
+      return { manifest, left: entry };
   }
   const others = `\`${ownCommand('diff --upstream', path)}\` compares it with what the service has now.`;
   throw new MirrorError('history.not_found', `The history keeps no state of ${path} before this one.`, {

@@ -10,7 +10,7 @@ type Contents = Readonly<Record<string, string>>;
 /** A state that was published at a time, and left a millisecond before the next one, or when it was let go. */
 function state(contents: Contents, publishedAtMs: number, left: LoggedState['left']): LoggedState {
   const files = Object.entries(contents).map(([path, sha256]) => manifestFile(path, { sha256 }));
-  return { manifest: { files, publishedAtMs, restoredAtMs: null }, left };
+  return { manifest: manifestWith({ files, publishedAtMs }), left };
 }
 
 async function taken<T>(items: AsyncIterable<T>, most = Number.POSITIVE_INFINITY): Promise<T[]> {
@@ -40,6 +40,18 @@ const contents = fc.dictionary(fc.constantFrom('a', 'b', 'c', 'd'), fc.constantF
 const kinds = fc.constantFrom('replaced', 'approved', 'retired');
 
 describe('the log of a target', () => {
+  it('begins again if another repository had its name before', async () => {
+    const later = state({ a: '1' }, 10, null);
+    const { manifest } = later;
+    const renamed = { ...manifest, repository: { ...manifest.repository, id: 'another' } };
+    const before = state({ b: '1' }, 0, { kind: 'replaced', atMs: 9 });
+    const log = await taken(logOf('A/main', [{ ...later, manifest: renamed }, before]));
+    expect(log.map(({ kind, atMs }) => [kind, atMs])).toEqual([
+      ['published', 10],
+      ['published', 0],
+    ]);
+  });
+
   it('gives the newest state when it is replayed from the oldest one', async () => {
     const histories = fc.array(fc.tuple(contents, kinds), { minLength: 1, maxLength: 8 });
     await fc.assert(
