@@ -3,7 +3,7 @@ import { createMemoryRelease } from './memory.ts';
 import { packageVersion } from '../lib/process/program-folder.ts';
 import { scrubbed } from '../lib/text/scrub.ts';
 import { PullMonitor } from '../mirror/pass/events.ts';
-import type { EventSink, MirrorEvent } from '../app/events.ts';
+import { type EventSink, levelOf, type MirrorEvent } from '../app/events.ts';
 import { startDriftWatch } from './drift/drift-watch.ts';
 import { createHooks, HOOKS_CLOSE_MS } from './hooks/hooks.ts';
 import { createLogOutput, type LogOutput } from './log/log-output.ts';
@@ -61,6 +61,8 @@ interface DaemonContext {
   readonly notifier: Notifier;
   readonly listeners: Partial<Record<(typeof LISTENERS)[number], EventSink>>;
   readonly emit: EventSink;
+  /** The warnings from before the status exists: page and metrics would never show them. */
+  readonly early: MirrorEvent[];
 }
 
 /**
@@ -78,17 +80,19 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   endUnwrittenWith(null);
   const log = logOf(first.settings, secrets, output);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
+  const early: MirrorEvent[] = [];
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
     // Masked once for all listeners: page, notifications and supervisor as well as the log.
     const clean = scrubbed(event, secrets());
     for (const name of LISTENERS) listeners[name]?.(clean);
+    if (listeners.status === undefined && /^(?:warn|error)$/.test(levelOf(clean))) early.push(clean);
   };
   const control = listenToSignals((signal) => emit({ name: 'daemon.stopping', signal }));
   try {
     const notifier = createNotifier(process.env);
-    const daemon = { first, load, log, output, secrets, control, pulls, progress, notifier, listeners, emit };
-    return await mirrorUntilStopped(daemon, adopt);
+    const parts = { first, load, log, output, secrets, control, pulls, progress, notifier, listeners };
+    return await mirrorUntilStopped({ ...parts, emit, early }, adopt);
   } finally {
     control.close();
   }
@@ -180,16 +184,13 @@ async function passUntilStopped(
     drift.afterPass();
     memory.atRest();
   });
-  listeners.http = part(await startHttp(settings.current, status, emit, loop.ask)).sink;
+  const http = part(await startHttp(settings.current, status, emit, loop.ask));
+  for (const event of daemon.early.splice(0)) for (const { sink } of [status, http]) sink(event);
+  listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status.readMirror);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });
   listeners.hooks = hooks.sink;
-  part({
-    close: async () => {
-      await loop.stop();
-      await mirror.pullsEnded();
-    },
-  });
+  part({ close: () => loop.stop().then(() => mirror.pullsEnded()) });
 
   // All triggers of passes.
   const drift = part(await startDriftWatch(first.settings, mirror, emit, () => loop.trigger('drift')));
