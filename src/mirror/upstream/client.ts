@@ -146,20 +146,12 @@ export function joinRows(
       ? row
       : { ...row, repository: fullName, branch };
   });
-  const { names, isAnywhere } = malformedNames(list);
+  const names = list.malformed.flatMap(({ repository }) => repository ?? []);
   const strange = [...unlisted, ...names.filter((name) => repositoryOf(name) === undefined)];
-  const hidden = new Set([...unlisted, ...names].map(foldName));
-  // Rows may be about a repository that has none under a name that ends like theirs.
-  const similar = new Set(strange.map(nameAlone));
-  // Repositories of one name have the same rows. Any other row on two pages shows that their order is not fixed: another may be on none.
-  const listed = Map.groupBy(repositories, ({ fullName }) => fullName);
-  const mayHideRows = [...list.repeated].some((name) => (listed.get(name)?.length ?? 1) === 1);
-  const isUnread = ({ id, fullName }: Repository): boolean =>
-    mayHideRows ||
-    hidden.has(foldName(id)) ||
-    hidden.has(foldName(fullName)) ||
-    (!described.has(fullName) && similar.has(nameAlone(fullName)));
-  const unread = repositories.filter(isUnread).map(({ fullName }) => fullName);
+  const mayHideRows = isUnordered(list, repositories);
+  const unread = mayHideRows
+    ? repositories
+    : repositoriesBehind([...unlisted, ...names], strange, repositories, described);
   const problems = [...unlisted].map(
     (name) => `the list of workbooks names the repository ${JSON.stringify(name)}, which is not listed`,
   );
@@ -170,9 +162,46 @@ export function joinRows(
   return {
     from: { repositories, rows },
     rows: joined,
-    unread: { repositories: new Set(unread), isAnywhere },
+    unread: {
+      repositories: new Set(unread.map(({ fullName }) => fullName)),
+      isAnywhere: names.length < list.malformed.length,
+    },
     problems,
   };
+}
+
+/**
+ * Whether the pages of a list have no fixed order, so that a row may be on none: another is on two. Several repositories of one name have
+ * the same rows, which may be on two pages rightly.
+ */
+function isUnordered(
+  { repeated }: Pick<WorkbookList, 'repeated'>,
+  repositories: readonly Repository[],
+): boolean {
+  return [...repeated].some((name) => repositories.filter(({ fullName }) => fullName === name).length < 2);
+}
+
+/**
+ * The repositories that may have rows behind names.
+ * @param hidden names, in any form, of repositories with rows that cannot be read or do not belong to any
+ * @param strange those that belong to no repository: they may mean one without rows whose name ends like theirs
+ * @param described the full names of repositories with rows
+ */
+function repositoriesBehind(
+  hidden: readonly string[],
+  strange: readonly string[],
+  repositories: readonly Repository[],
+  described: ReadonlySet<string>,
+): readonly Repository[] {
+  if (hidden.length === 0) return [];
+  const forms = new Set(hidden.map(foldName));
+  const ends = new Set(strange.map(nameAlone));
+  return repositories.filter(
+    ({ id, fullName }) =>
+      forms.has(foldName(id)) ||
+      forms.has(foldName(fullName)) ||
+      (!described.has(fullName) && ends.has(nameAlone(fullName))),
+  );
 }
 
 /** Makes a function that finds the repository that a row names; undefined if none is listed, or several can be meant. */
@@ -188,15 +217,11 @@ function finder(
   // A repository that rows name exactly is not meant by another form of its name.
   const exact = new Set(rows.map(({ repository }) => named.get(repository)));
   return (name) => {
+    const known = named.get(name);
+    if (known !== undefined) return known;
     const [likely, ...others] = folded.get(foldName(name)) ?? [];
-    return named.get(name) ?? (others.length === 0 && !exact.has(likely) ? likely : undefined);
+    return others.length === 0 && !exact.has(likely) ? likely : undefined;
   };
-}
-
-/** The repositories that malformed rows name. `isAnywhere` if one names none. */
-function malformedNames({ malformed }: Pick<WorkbookList, 'malformed'>) {
-  const names = malformed.flatMap(({ repository }) => repository ?? []);
-  return { names, isAnywhere: names.length < malformed.length };
 }
 
 /** The last part of a repository's name, without what may differ between two lists. */
