@@ -154,8 +154,14 @@ function createSetups(first: Setup, queue: PullQueue) {
   let replaced: readonly Setup[] = [];
   const isCurrent = ({ installation }: Setup): boolean =>
     installation.baseUrl === current.installation.baseUrl;
+  /** Calls off the pulls from services that the settings no longer name: their data must not be published any more. */
+  const leaveFormer = async (): Promise<void> => {
+    const former = replaced.filter((setup) => !isCurrent(setup));
+    await Promise.all(former.map(({ client }) => queue.leave(client)));
+  };
   /** Closes everything that only earlier settings need and no pull uses any more. Call it between passes. */
   const closeReplaced = async (): Promise<void> => {
+    await leaveFormer();
     const unused = replaced.filter(({ client }) => !queue.isUsing(client));
     replaced = replaced.filter((setup) => !unused.includes(setup));
     for (const setup of unused) await setup.close();
@@ -165,8 +171,7 @@ function createSetups(first: Setup, queue: PullQueue) {
     take: (next: Setup): void => {
       replaced = [...replaced, current];
       current = next;
-      // Data of another service must not be published once the settings name this one.
-      for (const setup of replaced) if (!isCurrent(setup)) void queue.leave(setup.client);
+      void leaveFormer();
     },
     closeReplaced,
     close: async (): Promise<void> => {
