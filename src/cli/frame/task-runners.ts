@@ -137,7 +137,7 @@ export async function daemonsOf(command: Command, withoutRefusing = false): Prom
   return layouts.filter((_, index) => areListening[index]).map((layout) => taskRunner(command, layout));
 }
 
-/** Warns that no daemon that was reached mirrors some targets: several instances have each its shard. @returns the exit code */
+/** Warns that no daemon that was reached mirrors some targets: each of several instances has its shard. @returns the exit code */
 export function tellUnreached(what: string): ExitCode {
   tell(
     say`! No daemon that was reached mirrors ${what}: \`${ownCommand('status --all')}\` shows all shards.`,

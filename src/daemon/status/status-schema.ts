@@ -209,6 +209,7 @@ export const statusSchema = z
 /** The complete report of the running daemon: the answer of `/api/status`. Times in milliseconds since the epoch. */
 export type DaemonReport = z.infer<typeof statusSchema>;
 
+/** The report without the part that reads manifests. */
 export type ReportWithoutChanges = Omit<DaemonReport, 'changes'>;
 
 /** The present and recent work of the daemon, derived from its events. */

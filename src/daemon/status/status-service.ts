@@ -26,7 +26,7 @@ export interface StatusService {
   readonly live: () => Live;
   /** Whether the daemon makes progress; reads no disk. */
   readonly liveness: () => Liveness;
-  /** What health checks and metrics need. */
+  /** Everything that health checks and metrics need. */
   readonly report: () => Promise<ReportWithoutChanges>;
   /** The rest of the report, which may take long: it reads manifests. */
   readonly changes: (targets: readonly TargetStatus[]) => Promise<DaemonReport['changes']>;

@@ -19,7 +19,7 @@ const MOST_FREE = 8;
 
 /** An archive on its way through a thread. */
 interface Unpacking {
-  /** Takes the parts, and brings the memory of chunks back. To close it abandons the archive. */
+  /** Takes the parts, and brings the memory of chunks back. Closing it abandons the archive. */
   readonly port: MessagePort;
   readonly result: Promise<UnpackedArchive>;
   /** Fires if the unpacking fails, with the error. */

@@ -29,7 +29,7 @@ export type Tasks = {
 export interface Question<Request = never> {
   readonly number: number;
   readonly kind: keyof Tasks;
-  /** Of its own kind. */
+  /** The request that this kind of task takes. */
   readonly request: Request;
 }
 

@@ -136,7 +136,7 @@ async function areGone(
   const { context, action, signal } = reception;
   const { repository, target } = action;
   for (const path of gone) {
-    // Only a plain status proves that there is none.
+    // Only status 404 or 410 proves that the file is gone.
     const asked = { repository, branch: target.branch, path, signal };
     if ((await context.service.exists(asked)) !== false) return false;
   }

@@ -171,8 +171,8 @@ export function joinRows(
 }
 
 /**
- * Whether the pages of a list have no fixed order, so that a row may be on none: another is on two. Several repositories of one name have
- * the same rows, which may be on two pages rightly.
+ * Whether the pages of a list have no fixed order: if one row is on two pages, another may be on none. Several repositories of one name
+ * have equal rows, which may be on two pages.
  */
 function isUnordered(
   { repeated }: Pick<WorkbookList, 'repeated'>,
@@ -182,7 +182,7 @@ function isUnordered(
 }
 
 /**
- * The repositories that may have rows behind names.
+ * The repositories to which rows with these names may belong.
  * @param hidden names, in any form, of repositories with rows that cannot be read or do not belong to any
  * @param strange those that belong to no repository: they may mean one without rows whose name ends like theirs
  * @param described the full names of repositories with rows

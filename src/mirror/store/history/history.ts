@@ -116,7 +116,7 @@ export async function targetKept({ manifest: file }: HistoryEntry): Promise<stri
   return key;
 }
 
-/** Must be called after the manifest of a kept state was removed. */
+/** Forgets the target of a kept state. Call it once its manifest is removed. */
 export function forgetKept({ manifest: file }: HistoryEntry): void {
   targetsKept.delete(file);
 }
