@@ -138,7 +138,10 @@ function publishedStatus(
   const periodMs = comparisonPeriodMs(tree, policy.fullCheckMs);
   const isRestored = tree.restoredAtMs !== null && (record.verifiedAtMs ?? 0) <= tree.restoredAtMs;
   const isUnproven = isRestored || record.decisions[0]?.reason === 'row-unreadable';
-  const isStale = isOlder(verifiedAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
+  // An answer that lacks the target says that its tree is to leave, which is no less current.
+  const missingAtMs = record.missingPasses > 0 ? record.missingAtMs : null;
+  const knownAtMs = latestKnown(nowMs, [verifiedAtMs, missingAtMs]);
+  const isStale = isOlder(knownAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
   const drift = driftOf(record, nowMs);
   return {
     target: tree.path,
@@ -229,7 +232,7 @@ export type NotWellReason = (typeof NOT_WELL_REASONS)[number];
 
 /**
  * Why a target counts against the exit codes of `sync`, `poll --wait` and `status`, and against `/readyz`: all of them use this,
- * so that they agree. Null if it does not count. A target that is only missing from the service's list does not count until it is retired.
+ * so that they agree. Null if it does not count. A target that the latest list lacks does not count until it is retired.
  */
 export function whyNotWell({
   state,
@@ -280,7 +283,7 @@ function stateOf(record: TargetRecord, isStale: boolean, drift: TargetStatus['dr
   }
   if (drift !== null) return 'drifted';
   if (record.held !== null) return 'held';
-  if (record.missingPasses > 0) return 'missing';
   if (isStale) return 'stale';
+  if (record.missingPasses > 0) return 'missing';
   return record.absentSinceMs !== null ? 'absent' : 'fresh';
 }

@@ -95,19 +95,19 @@ const GONE: ReadonlySet<string> = new Set<HeldDeletion['subject']>(['target', 'r
 function leavingLater(
   record: TargetRecord,
   outcome: Extract<Outcome, { kind: 'guarded' | 'missing' }>,
-  { action, nowMs }: RecordStep,
+  { action, listedAtMs, nowMs }: RecordStep,
 ): TargetRecord {
-  const missingPasses = record.missingPasses + 1;
+  const missing = { missingPasses: record.missingPasses + 1, missingAtMs: listedAtMs };
   const { held } = record;
   if (outcome.kind === 'guarded') {
     const isGone = GONE.has(outcome.held.subject);
     const next = nextHeld(held, outcome.held, action.fingerprint, nowMs);
-    return { ...record, failure: null, missingPasses: isGone ? missingPasses : 0, held: next };
+    return { ...record, ...(isGone ? missing : { missingPasses: 0 }), failure: null, held: next };
   }
   // A held retirement stays held; only the next look is due later.
   const isHeldWhole = held?.subject === 'target' || held?.subject === 'restored';
   const next = isHeldWhole ? { ...held, nextLookAtMs: nowMs + SLOW_RETRY_MS } : null;
-  return { ...record, failure: null, missingPasses, held: next };
+  return { ...record, ...missing, failure: null, held: next };
 }
 
 /** The record of a target that equals the service: earlier failures no longer count. */

@@ -156,6 +156,8 @@ export const recordSchema = z.object({
   tree: z.custom<RememberedTree>(isUnspoilt).nullable().default(null).catch(null),
   /** Complete answers in a row that lacked the target; an inconclusive answer neither counts nor resets. */
   missingPasses: count.default(0),
+  /** When the listing of the last of them was taken. */
+  missingAtMs: timeOrNever,
   /** Since when a target that was never mirrored waits for the service to finish processing it. */
   processingSinceMs: timeOrNever,
   /** Since when the service has no contents for it, although it need not have any. */

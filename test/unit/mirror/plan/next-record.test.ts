@@ -138,7 +138,7 @@ describe('the record after an action', () => {
       'that missed the target: counted, without a failure',
       { kind: 'missing' },
       { kind: 'hold', reason: 'repository-missing' },
-      { verifiedAtMs: 1, checkedAtMs: 2, missingPasses: 3, failure: null },
+      { verifiedAtMs: 1, checkedAtMs: 2, missingPasses: 3, missingAtMs: LISTED_AT_MS, failure: null },
     ],
     [
       'that found no contents: verified, checked now, absent since the first time',
