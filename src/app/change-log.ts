@@ -3,8 +3,7 @@ import { readHistory } from '../mirror/store/history/history.ts';
 import { readManifest } from '../mirror/store/inventory.ts';
 import { type DirectoryLayout, type HistoryKind, manifestPath } from '../mirror/store/layout.ts';
 import type { ApprovalMark, Manifest } from '../mirror/store/manifest.ts';
-import { targetOf } from '../mirror/plan/record.ts';
-import { targetKey } from '../mirror/upstream/listing.ts';
+import { treeKey } from '../mirror/plan/record.ts';
 import type { TargetStatus } from './target-status.ts';
 import { type FileDifference, fileDifferences } from './tasks/file-differences.ts';
 
@@ -46,7 +45,7 @@ const NOTHING = { files: 0, approval: null, held: null, differences: [] } as con
 
 /** Whether a state is a change of the one before: not if a person restored it, or if another repository had its name before. */
 function follows({ manifest }: LoggedState, before: LoggedState): boolean {
-  const isSame = targetKey(targetOf(manifest)) === targetKey(targetOf(before.manifest));
+  const isSame = treeKey(manifest) === treeKey(before.manifest);
   return isSame && manifest.restoredAtMs === null;
 }
 

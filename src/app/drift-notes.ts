@@ -1,11 +1,16 @@
 import { toMirrorError } from '../lib/errors/errors.ts';
-import { type DriftNote, type Published, type TargetRecord, targetOf } from '../mirror/plan/record.ts';
+import {
+  treeKey,
+  type DriftNote,
+  type Published,
+  type TargetRecord,
+  targetOf,
+} from '../mirror/plan/record.ts';
 import type { State } from '../mirror/state/state.ts';
 import { keepDirectoryId } from '../mirror/store/directory.ts';
 import type { MirrorStore } from '../mirror/store/disk.ts';
 import { publishedManifest } from '../mirror/store/inventory.ts';
 import { type Difference, examineWithManifest, summariseDrift } from '../mirror/store/verify/examine.ts';
-import { targetKey } from '../mirror/upstream/listing.ts';
 
 /** The trees to compare, and the state that stores notes about them. */
 interface DriftParts {
@@ -49,7 +54,7 @@ export async function noteRestored(
   const { store } = parts;
   const { published, trees } = await store.inventory.read();
   const isRestored = (each: Published): boolean => {
-    const recorded = records.get(targetKey(targetOf(each)))?.tree ?? null;
+    const recorded = records.get(treeKey(each))?.tree ?? null;
     const isOther = recorded !== null && recorded.stamp !== trees.get(each.path)?.stamp;
     return store.isNew || (isOther && !store.unfinished.has(each.path));
   };
@@ -88,7 +93,7 @@ export function driftNotesIn(
 ): Map<string, DriftNote> {
   const notes = new Map<string, DriftNote>();
   for (const tree of published) {
-    const drift = records.get(targetKey(targetOf(tree)))?.drift ?? null;
+    const drift = records.get(treeKey(tree))?.drift ?? null;
     if (drift !== null) notes.set(tree.path, drift);
   }
   return notes;

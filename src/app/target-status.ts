@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { isAhead, latestKnown, latestUntil } from '../lib/time/wrong-clock.ts';
 import { comparisonPeriodMs, fullCheckDueMs } from '../mirror/plan/next-record.ts';
 import {
+  treeKey,
   aboutTree,
   driftSchema,
   emptyRecord,
@@ -15,7 +16,7 @@ import {
   targetOf,
 } from '../mirror/plan/record.ts';
 import { byCodeUnits } from '../mirror/store/manifest.ts';
-import { targetKey, branchSegment } from '../mirror/upstream/listing.ts';
+import { branchSegment } from '../mirror/upstream/listing.ts';
 import type { Selection } from '../mirror/plan/selection.ts';
 
 /**
@@ -115,7 +116,7 @@ export function statusOfTargets(
   const records = recordsUpToNow(remembered, nowMs);
   const seen = new Set<string>();
   const statuses = published.map((tree) => {
-    const key = targetKey(targetOf(tree));
+    const key = treeKey(tree);
     seen.add(key);
     return publishedStatus(tree, records.get(key) ?? null, policy, nowMs);
   });

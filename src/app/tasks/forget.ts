@@ -1,7 +1,7 @@
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
-import { targetOf } from '../../mirror/plan/record.ts';
+import { treeKey } from '../../mirror/plan/record.ts';
 import { owns } from '../../mirror/plan/selection.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { retireTree } from '../../mirror/store/publish/publish.ts';
@@ -107,7 +107,7 @@ async function forgetNow(
   }
   for (const { target, id } of entries) {
     const manifest = await publishedManifest(store.layout, target);
-    if (manifest === null || targetKey(targetOf(manifest)) !== targetKey(id)) continue;
+    if (manifest === null || treeKey(manifest) !== targetKey(id)) continue;
     await retireTree(store, target);
     emit({ name: 'target.retired', target, reason: 'forgotten' });
   }

@@ -16,10 +16,9 @@ import { endUnwrittenWith } from '../../lib/process/streams.ts';
 import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
-import { targetOf } from '../../mirror/plan/record.ts';
+import { treeKey } from '../../mirror/plan/record.ts';
 import { manifestOfEntry } from '../../mirror/store/history/history.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { targetKey } from '../../mirror/upstream/listing.ts';
 import { judged, type Outcome, textOf } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
@@ -81,8 +80,7 @@ async function stateBefore(
   for (const entry of kept.toReversed()) {
     const manifest = await manifestOfEntry(entry);
     // A state published during the two readings is in both places, and another repository may have had this name before.
-    const isOther =
-      published !== null && targetKey(targetOf(manifest)) !== targetKey(targetOf(published.manifest));
+    const isOther = published !== null && treeKey(manifest) !== treeKey(published.manifest);
     if (!isOther && manifest.publishedAtMs !== published?.manifest.publishedAtMs)
       return { manifest, left: entry };
   }

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { ERROR_RULES, type ErrorCode, type MirrorError } from '../../lib/errors/errors.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import type { Manifest } from '../store/manifest.ts';
-import type { TargetId } from '../upstream/listing.ts';
+import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { HELD_SUBJECTS, type HeldDeletion } from './guard.ts';
 
 /** A published tree, as its manifest and the disk describe it. */
@@ -19,6 +19,11 @@ export interface Published extends Required<Omit<Manifest, 'files' | 'skipped' |
 /** The target of a published tree. */
 export function targetOf({ repository, branch }: Pick<Manifest, 'repository' | 'branch'>): TargetId {
   return { repositoryId: repository.id, branch };
+}
+
+/** As {@link targetKey}, of a published tree. */
+export function treeKey(tree: Pick<Manifest, 'repository' | 'branch'>): string {
+  return targetKey(targetOf(tree));
 }
 
 /** The facts of a manifest about its tree as a whole. */

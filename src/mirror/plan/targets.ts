@@ -2,7 +2,7 @@ import { latestFirst } from '../../lib/time/wrong-clock.ts';
 import { branchSegment, HEAD_BRANCH, type Repository, targetKey } from '../upstream/listing.ts';
 import type { ActionSubject, PlanInput } from './actions.ts';
 import { assignBranchSegments, assignRepositoryPaths, lastSegment, parentPath } from './paths.ts';
-import { type Published, targetOf } from './record.ts';
+import { treeKey, type Published, targetOf } from './record.ts';
 import { owns, type Selection } from './selection.ts';
 import { isSettled, type RepositoryRows, rowsByName, targetDigest } from './workbooks.ts';
 
@@ -51,7 +51,7 @@ export function findCandidates(facts: PlanInput): Candidate[] {
   const listedIds = new Set(listing.repositories.map(({ id }) => id));
   const listedNames = new Set(listing.repositories.map(({ fullName }) => fullName));
   const gone = published
-    .filter((tree) => !known.has(targetKey(targetOf(tree))))
+    .filter((tree) => !known.has(treeKey(tree)))
     .map((tree) => {
       const { id, fullName } = tree.repository;
       const ofName = rows(fullName);

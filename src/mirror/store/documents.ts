@@ -10,7 +10,7 @@ import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { isAhead, latestUntil } from '../../lib/time/wrong-clock.ts';
 import { type Approval, type Approvals, approvalSchema } from '../plan/guard.ts';
-import { type ListedTarget, targetOf } from '../plan/record.ts';
+import { type ListedTarget, treeKey } from '../plan/record.ts';
 import { type TargetId, targetKey } from '../upstream/listing.ts';
 import { readHistory } from './history/history.ts';
 import type { MirrorStore } from './disk.ts';
@@ -167,7 +167,7 @@ async function findLost(
   if (missing.length === 0) return [];
   // Read after the manifests: a target that moves now is seen in one of its two places.
   const { published, others, isOwn } = await inventory.read();
-  const mirrored = new Set([...published, ...others].map((tree) => targetKey(targetOf(tree))));
+  const mirrored = new Set([...published, ...others].map((tree) => treeKey(tree)));
   // A clock that was ahead does not show since when.
   const sinceMs = latestUntil(now(), [list.writtenAtMs]);
   const lost: ListedTarget[] = [];

@@ -7,8 +7,7 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { ownCommand } from '../../../lib/text/own-command.ts';
 import { isAhead } from '../../../lib/time/wrong-clock.ts';
 import { type Approval, markOf } from '../../plan/guard.ts';
-import { targetOf } from '../../plan/record.ts';
-import { targetKey } from '../../upstream/listing.ts';
+import { treeKey } from '../../plan/record.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
 import { manifestPaths, readManifest, readManifestFile } from '../inventory.ts';
 import {
@@ -111,7 +110,7 @@ export async function targetKept({ manifest: file }: HistoryEntry): Promise<stri
   if (known !== undefined) return known;
   const manifest = await readManifest(file);
   if (manifest === null) return null;
-  const key = targetKey(targetOf(manifest));
+  const key = treeKey(manifest);
   targetsKept.set(file, key);
   return key;
 }
@@ -193,7 +192,7 @@ export async function findCopies(
     const manifest = await readManifest(file).catch(() => null);
     if (manifest === null && !isOwn) return;
     if (manifest !== null) {
-      const key = targetKey(targetOf(manifest));
+      const key = treeKey(manifest);
       if (isOwn) targets.add(key);
       if (!targets.has(key)) return;
     }
@@ -254,7 +253,7 @@ export async function stageHistory(
   if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && approval === null && manifest.files.length > 0;
   const isUnkept = isReplaced && disk.retention.replaced.kind === 'off';
-  if (isUnkept && !(await hasKept(disk.layout, target, targetKey(targetOf(manifest))))) return null;
+  if (isUnkept && !(await hasKept(disk.layout, target, treeKey(manifest)))) return null;
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);

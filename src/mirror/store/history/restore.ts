@@ -10,8 +10,7 @@ import { MirrorError } from '../../../lib/errors/errors.ts';
 import { bindNativeCalls } from '../../../lib/native/file-calls.ts';
 import { foldName } from '../../../lib/paths/safe-path.ts';
 import { counted } from '../../../lib/text/humanize.ts';
-import { type Published, targetOf } from '../../plan/record.ts';
-import { targetKey } from '../../upstream/listing.ts';
+import { type Published, treeKey } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
@@ -221,7 +220,7 @@ function isInTheWay(tree: Published, path: string, manifest: Manifest): boolean 
   const { treePresent } = tree;
   const [one, other] = [foldName(tree.path), foldName(path)];
   if (one === other) return treePresent;
-  const isSameTarget = targetKey(targetOf(tree)) === targetKey(targetOf(manifest));
+  const isSameTarget = treeKey(tree) === treeKey(manifest);
   return one.startsWith(`${other}/`) || other.startsWith(`${one}/`) || (isSameTarget && treePresent);
 }
 
