@@ -70,12 +70,13 @@ async function ownReferences(git: Git, gitDirectory: string) {
 /** Git's words when one of two names is a folder of the other (LC_ALL=C; git 2.39 to 2.51). */
 const NAME_IN_THE_WAY = /cannot lock ref/;
 
+/** Without `--update-shallow`, Git skips the branches of a shallow repository, and reports success. */
+const FETCH = ['fetch', '--quiet', '--prune', '--no-tags', '--update-shallow', '--no-write-fetch-head'];
+
 /** Fetches branches and tags, and removes those that are gone; a failure changes none of them. */
 async function fetchReferences(git: Git, remote: Remote, gitDirectory: string): Promise<void> {
-  const fetch = (...more: readonly string[]): Promise<string> => {
-    const args = ['fetch', '--quiet', '--prune', '--no-tags', '--no-write-fetch-head', ...more];
-    return reach(git, remote, gitDirectory, [...args, '--', remote.source, ...REFSPECS]);
-  };
+  const fetch = (...more: readonly string[]): Promise<string> =>
+    reach(git, remote, gitDirectory, [...FETCH, ...more, '--', remote.source, ...REFSPECS]);
   try {
     await fetch('--atomic');
   } catch (error) {
@@ -113,6 +114,8 @@ export async function pull(
   const own = await ownReferences(git, gitDirectory);
   const isHeadOther = head !== null && head !== own.head;
   if (own.lines.join('\n') === lines.join('\n') && !isHeadOther) return false;
+  // Git takes an empty answer of a server in trouble for a repository without branches.
+  if (lines.length === 0) throw new RemoteError('unreachable', 'it shows no branches any more');
   onChange();
   await checkSize(git, gitDirectory, maxBytes);
   await fetchReferences(git, remote, gitDirectory);

@@ -90,6 +90,29 @@ it('a clone that is lost is made by the next service, and is not left out of the
   expect(await readFile(join(first.own, 'info', 'attributes'), 'utf8')).toContain('-export-ignore');
 });
 
+it('a repository that shows no branches any more keeps its last state, as a server in trouble may answer so', async () => {
+  const path = await external();
+  const { id, registry, ask } = await connected(path);
+  for (const name of Object.keys(await headsOf(path)))
+    await git.run(path, ['update-ref', '-d', `refs/heads/${name}`]);
+  await expect(registry.fetches.fetch(id)).rejects.toMatchObject({ trouble: 'unreachable' });
+  expect((await ask(`/repos/${id}/contents/plan.xlsx`)).status).toBe(200);
+});
+
+it('a repository that becomes a shallow clone is fetched as it is', async () => {
+  const path = await external();
+  const { id, registry, own } = await connected(path);
+  await commitPlan(path, 'later', 'two');
+  await commitPlan(path, 'later', 'three', 'later');
+  await rename(path, `${path}.whole`);
+  await git.run(null, ['clone', '--bare', '--depth=1', '--branch=later', `file://${path}.whole`, path], {
+    environment: { GIT_ALLOW_PROTOCOL: 'file' },
+  });
+  await registry.fetches.fetch(id);
+  expect(await headsOf(own)).toEqual(await headsOf(path));
+  expect(await headsOf(own)).toHaveProperty('later');
+});
+
 describe('an address', () => {
   it.each(['169.254.169.254', '0xa9fea9fe', '[fe80::1]', '[::ffff:169.254.169.254]'])(
     'that is link-local is refused: %s',
