@@ -10,6 +10,8 @@ import type { Bytes } from '../http/library.ts';
 interface StartOptions extends Partial<Pick<ProgramStart, 'input' | 'signal' | 'graceMs'>> {
   /** Variables added to the clean environment. */
   readonly environment?: NodeJS.ProcessEnv;
+  /** Whether a warning is a failure, too. */
+  readonly failsOnWarning?: boolean;
 }
 
 interface RunOptions extends StartOptions {
@@ -94,7 +96,7 @@ export class Git {
    */
   start(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
     if (this.isStopped) throw new MirrorError('service.failed', 'the service is closing');
-    const { input = '', environment, ...others } = options;
+    const { input = '', environment, failsOnWarning: _, ...others } = options;
     const where = gitDirectory === null ? [] : [`--git-dir=${gitDirectory}`];
     const program = startProgram({
       program: 'git',
@@ -115,9 +117,9 @@ export class Git {
   /**
    * Gives the output of git as it comes.
    * @param gitDirectory the bare repository, or null for a command that needs none
-   * @throws MirrorError `service.failed` when it does not exit with 0
+   * @throws MirrorError `service.failed` when it does not exit with 0, or warns
    */
-  async *output(gitDirectory: string | null, args: readonly string[], options?: StartOptions) {
+  async *output(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
     const { stdout, exit } = this.start(gitDirectory, args, options);
     try {
       yield* stdout as AsyncIterable<Buffer>;
@@ -129,7 +131,7 @@ export class Git {
       stdout.destroy();
     }
     const { code, complaint } = await exit;
-    if (code !== 0) throw failure(args, code, complaint);
+    if (code !== 0 || (options.failsOnWarning && complaint !== '')) throw failure(args, code, complaint);
   }
 
   /** As `output`, in a place of those for clients. @throws also the reason of `signal` */

@@ -13,10 +13,13 @@ export interface Branches {
   readonly heads: Heads;
 }
 
-/** Reads the commit id of every branch of a bare repository. @throws MirrorError `service.failed` when git cannot */
+/**
+ * Reads the commit id of every branch of a bare repository. Git only warns of a damaged one, and leaves it out: it would seem deleted.
+ * @throws MirrorError `service.failed` when git cannot read all of them
+ */
 export async function readHeads(git: Git, gitDirectory: string): Promise<Heads> {
   const args = ['for-each-ref', '--format=%(objectname) %(refname:lstrip=2)', 'refs/heads/'];
-  const lines = (await git.text(gitDirectory, args)).matchAll(/^(\w+) ([^\n]+)$/gm);
+  const lines = (await git.text(gitDirectory, args, { failsOnWarning: true })).matchAll(/^(\w+) ([^\n]+)$/gm);
   return new Map([...lines].map(([, id = '', name = '']) => [name, id]));
 }
 

@@ -1,4 +1,6 @@
 import { execFileSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
@@ -19,4 +21,12 @@ it.each(['zeta\u3000', 'zeta\u00A0', 'zeta\uFEFF'])('a branch %j is not the same
   git('update-ref', 'refs/heads/zeta', first);
   git('update-ref', `refs/heads/${name}`, second);
   expect(Object.fromEntries(await readHeads(new Git(), folder))).toEqual({ zeta: first, [name]: second });
+});
+
+it('branches are not read without a damaged one, which would seem deleted', async () => {
+  const folder = await temporaryFolder();
+  const git = new Git();
+  await git.run(folder, ['init', '--quiet', '--bare']);
+  await writeFile(join(folder, 'refs', 'heads', 'dev'), '');
+  await expect(readHeads(git, folder)).rejects.toThrow(/ignoring broken ref/);
 });
