@@ -1,6 +1,7 @@
 import { packableBody, type Reply } from '../../lib/http/reply.ts';
 import { PAGE_HEADERS } from '../../lib/http/page-files.ts';
 import { bodyOf, invalid, RequestError } from '../../lib/http/request.ts';
+import { nameFault } from '../../lib/paths/file-name.ts';
 import type { KnownKey } from '../keys/keys.ts';
 import type { Changes } from '../git/library.ts';
 import { type Credential, requireKey } from '../http/auth.ts';
@@ -13,8 +14,6 @@ import { readForm, readText } from './multipart.ts';
 const FIELDS = ['key', 'repository', 'branch', 'folder', 'message'] as const;
 type Fields = Partial<Record<(typeof FIELDS)[number], string>>;
 
-/** Longest path of a folder, in characters: no repository needs a longer one. */
-const FOLDER_LIMIT = 1024;
 /** Most files in one commit; git gets their names as arguments. */
 const FILES_LIMIT = 500;
 
@@ -99,6 +98,7 @@ async function takeUpload(
       target ??= { key, repository: chooseRepository(await library.repositories(), fields.repository ?? '') };
       const path = pathOf(fields.folder ?? '', fileName);
       if (files.size === FILES_LIMIT) throw invalid(`an upload may have ${FILES_LIMIT} files`);
+      if (files.has(path)) throw invalid(`${path} occurs twice in the upload`);
       files.set(path, { path, ...(await uploads.receive(target.repository.id, fileName, bytes)) });
     }
   }
@@ -107,12 +107,11 @@ async function takeUpload(
   const upload = uploadOf(key.name, fields, [...files.values()]);
   const { branch, commitId } = await uploads.commit(repository.id, upload);
   const done = `Committed to ${repository.name}, branch ${branch}, as ${commitId.slice(0, 7)}:`;
-  const warnings = [...files.values()]
-    .filter(({ isAsNamed }) => !isAsNamed)
-    .map(
-      ({ path }) =>
-        `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
-    );
+  const warnings = [...files.values()].flatMap(({ path, isAsNamed }) =>
+    isAsNamed
+      ? []
+      : `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
+  );
   return [done, ...files.keys(), ...warnings].join('\n');
 }
 
@@ -135,12 +134,12 @@ function chooseRepository(repositories: readonly Repository[], reference: string
   throw new RequestError(409, 'external', message);
 }
 
-/** The path of a file in the repository. @throws RequestError 400 for characters that no path should hold */
+/** The path of a file in the repository. @throws RequestError 400 for a path that a mirror would refuse */
 function pathOf(folder: string, fileName: string): string {
   const segments = folder.split('/').map((segment) => segment.trim());
   const path = [...segments.filter((segment) => segment !== ''), fileName].join('/');
-  if (/[\p{Cc}\\]/u.test(path) || !path.isWellFormed() || folder.length > FOLDER_LIMIT)
-    throw invalid(`${JSON.stringify(path.slice(0, FOLDER_LIMIT))} cannot be the path of a file`);
+  const fault = nameFault(path);
+  if (fault !== null) throw invalid(`${JSON.stringify(path)} ${fault}`);
   return path;
 }
 

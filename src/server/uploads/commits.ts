@@ -11,8 +11,6 @@ import { type Heads, readBranches, settleDefaultBranch } from '../git/refs.ts';
 import type { Registry } from '../git/repositories.ts';
 
 const NO_COMMIT = '0'.repeat(40);
-/** The first branch of an empty repository whose HEAD names none. */
-const FIRST_BRANCH = 'main';
 /** Compressing large files takes long: more at the same time would not finish sooner. */
 const FILES_WRITTEN_AT_ONCE = 4;
 const BLOB_SETTINGS = settingArguments(
@@ -89,7 +87,7 @@ async function commit(
   { author, message, files, branch: wanted }: Upload,
 ): Promise<{ readonly branch: string; readonly commitId: string }> {
   const { defaultBranch, heads } = await readBranches(git, gitDirectory);
-  const branch = wanted === '' ? (defaultBranch ?? FIRST_BRANCH) : wanted;
+  const branch = wanted === '' ? (defaultBranch ?? 'main') : wanted;
   const reference = `refs/heads/${branch}`;
   await git.run(null, ['check-ref-format', reference]).catch(() => {
     throw invalid(`Git does not accept ${JSON.stringify(branch)} as the name of a branch`);

@@ -126,8 +126,9 @@ describe('an upload', () => {
       [{ a: '1' }, {}, 400, 'cannot be committed under these names'],
       [{ c: '1' }, { folder: 'a/b' }, 400, 'cannot be committed under these names'],
       [{ config: '1' }, { folder: '.git' }, 400, 'cannot be committed under these names'],
-      [{ c: '1' }, { folder: '..' }, 400, 'cannot be committed under these names'],
-      [{ c: '1' }, { folder: 'a\\b' }, 400, 'cannot be the path of a file'],
+      [{ c: '1' }, { folder: '..' }, 400, 'leads to another folder'],
+      [{ c: '1' }, { folder: 'a\\b' }, 400, 'has a backslash in its name'],
+      [{ ['c'.repeat(256)]: '1' }, {}, 400, 'has a name of more than 255 bytes'],
       [{ c: '1' }, { branch: 'a..b' }, 400, 'Git does not accept "a..b" as the name of a branch'],
       [{ c: '1' }, { branch: 'main/x' }, 409, 'together with the branch main'],
       [{ c: '1' }, { message: 'x'.repeat(70_000) }, 413, 'a field of the form may have 65536 bytes'],
@@ -141,6 +142,11 @@ describe('an upload', () => {
         status,
         expect.stringContaining(text),
       ]);
+    const twice = new FormData();
+    for (const [name, value] of Object.entries({ key: KEY, repository: 'Plans' })) twice.set(name, value);
+    for (const bytes of ['1', '2']) twice.append('files', new Blob([bytes]), 'same.xlsx');
+    const [status, text] = await outcomeOf(await fetch(service.origin, { method: 'POST', body: twice }));
+    expect([status, text]).toEqual([400, expect.stringContaining('same.xlsx occurs twice')]);
     expect(await shown('for-each-ref')).toBe(before);
   });
 
