@@ -194,6 +194,9 @@ function readWorkbookPage(answer: Answer, json: unknown): WorkbookPage {
   return { count, rows, malformed, next: isLast ? null : nextPageUrl(reference, answer.url) };
 }
 
+/** The most characters kept of an author or a message: every manifest repeats them, and must stay small enough to be read. */
+const MAX_TEXT_LENGTH = 1000;
+
 function workbookRow({ version, status, ...workbook }: ApiWorkbook): WorkbookRow {
   const { id } = workbook;
   const path = workbook.name.replace(/^\/+/, '');
@@ -204,8 +207,8 @@ function workbookRow({ version, status, ...workbook }: ApiWorkbook): WorkbookRow
     repository: workbook.integration,
     branch: version.branch,
     versionId: version.id,
-    author: version.author ?? null,
-    message: version.message ?? null,
+    author: version.author?.slice(0, MAX_TEXT_LENGTH) ?? null,
+    message: version.message?.slice(0, MAX_TEXT_LENGTH) ?? null,
     createdAt: version.created_at ?? null,
     action: version.action ?? null,
     parentId: version.parent?.id ?? null,

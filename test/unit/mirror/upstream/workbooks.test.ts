@@ -112,6 +112,12 @@ describe('a list of workbooks that is read again', () => {
     expect(other?.rows).toBe(one?.rows);
   });
 
+  it('keeps the beginning of a long message, which every manifest repeats', async () => {
+    const row = { ...workbook(1), version: { id: 'v1', branch: 'main', message: 'm'.repeat(70_000) } };
+    const { transport } = transportTo(() => placesOf([{ rows: [row], count: 1, next: null }]));
+    expect((await read(transport))?.rows[0]?.message).toBe('m'.repeat(1000));
+  });
+
   it('keeps the rows of the pages that are the same', async () => {
     let places = wholeList(9);
     const { transport } = transportTo(() => places);
