@@ -2,7 +2,13 @@ import { callError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { type Action, type EndedResult, holdOf, type PullReason, resultOf } from '../plan/actions.ts';
-import { ContradictedError, findContradictions, nextDoubt, rowsInBoth } from '../plan/contradictions.ts';
+import {
+  ContradictedError,
+  findContradictions,
+  hasUnproven,
+  nextDoubt,
+  rowsInBoth,
+} from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { aboutTree } from '../plan/record.ts';
@@ -130,7 +136,9 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   if (rows === null) return pull.rows;
   const listed = { rows, hasAllRows: pull.hasAllRows };
   const found = findContradictions(listed, branch, previous, received);
-  if (found.length === 0) return pull.rows;
+  // A first mirror takes too long to read the list again for each target.
+  const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, changes.changed);
+  if (found.length === 0 && !mayBeNewer) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
   const later = await rowsNow(service, pull.action.repository, pull.signal);
   const confirming = later === null ? listed : { rows: later, hasAllRows: true };

@@ -4,7 +4,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
-import { isDeletion, isFinished, rowsAtFiles } from './workbooks.ts';
+import { isDeletion, isFinished, rowsAtFiles, rowsByFile } from './workbooks.ts';
 
 /**
  * A workbook about which the list and the contents disagree.
@@ -87,6 +87,16 @@ function lingeringWorkbooks(
   if (unlisted.length === 0) return [];
   const named = new Set(rowsAtFiles(present, [...files, ...skipped]).map(({ path }) => path));
   return unlisted.filter(({ path }) => !named.has(path));
+}
+
+/** Whether a changed file has a row without a digest: its bytes may already be of a version after the listed one. */
+export function hasUnproven(
+  rows: readonly WorkbookRow[],
+  branch: string,
+  changed: readonly string[],
+): boolean {
+  const files = changed.map((path) => ({ path }));
+  return [...rowsByFile(rows, branch, files).values()].some(({ sha256 }) => sha256 === undefined);
 }
 
 /**

@@ -61,7 +61,24 @@ describe('when a workbook has changed', () => {
     await mirror.expectExact();
   });
 
-  it('pulls once more if the contents were newer than the listing', async () => {
+  it('gives a workbook that changed after the listing no version, and asks once more', async () => {
+    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.knobs.beforeDownload = () => {
+      service.write(repository, 'main', 'a.xlsx', 'a3, after the listing');
+      service.knobs.beforeDownload = null;
+    };
+    await mirror.exactPass();
+    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook).toBeUndefined();
+    await mirror.exactPass();
+    const version = service.version(repository, 'main', 'a.xlsx').id;
+    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
+    service.takeRequests();
+    await mirror.exactPass();
+    expect(service.takeDownloads()).toStrictEqual([]);
+  });
+
+  it('pulls a first mirror once more if the contents were newer than the listing', async () => {
     const { service, mirror } = await startPair();
     const repository = service.addRepository('Accounting', { 'a.xlsx': 'a1' });
     service.knobs.beforeDownload = () => {
