@@ -56,6 +56,16 @@ describe('the daemon', () => {
     expect(stdout).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_TOKEN']);
   });
 
+  it('goes on without a reader of its log', async () => {
+    const embedded = await startEmbedded();
+    const daemon = await startDaemon(embedded.settings);
+    daemon.child.stdout.destroy();
+    await embedded.edit();
+    daemon.child.kill('SIGHUP');
+    await expect.poll(() => embedded.differences(), { timeout: 20_000 }).toEqual([]);
+    expect((await daemon.stop()).exitCode).toBe(0);
+  });
+
   it('excludes a second instance, and leaves no lock when it is killed', async () => {
     const embedded = await startEmbedded();
     const daemon = await startDaemon(embedded.settings);

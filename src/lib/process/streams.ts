@@ -65,8 +65,8 @@ let output = { ...FRESH_OUTPUT };
 let onUnwritten: ((error: Error) => void) | null = null;
 
 /**
- * Makes a command end with another code if its output cannot be written: for some, 1 is an answer. With null it continues: the writer
- * receives each failure, and a reader that goes away still ends it.
+ * Makes a command end with another code if its output cannot be written: for some, 1 is an answer. With null it continues, and the
+ * writer receives each failure: a daemon works on without a reader of its log.
  */
 export function endUnwrittenWith(exitCode: number | null): void {
   output.unwrittenExitCode = exitCode;
@@ -134,8 +134,8 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     if (onUnwritten !== null) return onUnwritten(error);
+    if (output.unwrittenExitCode === null) return;
     if (error.code !== 'EPIPE') {
-      if (output.unwrittenExitCode === null) return;
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
       process.exit(output.unwrittenExitCode);
     }
