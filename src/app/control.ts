@@ -58,8 +58,8 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 /**
  * Sends a task to the daemon of a directory. If the daemon restarts before it has replied, the task is sent again,
  * unless it changes something.
- * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable or does not return; `pass.abandoned`
- *   if `signal` fires
+ * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable; `pass.abandoned` if it does not return, or
+ *   `signal` fires
  */
 export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
@@ -89,7 +89,7 @@ export async function askDaemon<Name extends TaskName>(
     if (performance.now() < backUntilMs) continue;
     const message = `The daemon of ${layout.root} closed the connection before it replied.`;
     const hint = `It ended, or too many commands are waiting; \`${ownCommand('status')}\` shows the mirror.`;
-    throw new MirrorError('daemon.absent', message, { hint });
+    throw new MirrorError('pass.abandoned', message, { hint });
   }
 }
 
