@@ -14,7 +14,7 @@ import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { selectsNothing } from '../../mirror/plan/selection.ts';
 import type { StoredPass } from '../../mirror/state/state.ts';
 import { leaseSentence, leasesInForce } from '../../mirror/store/leases.ts';
-import { hasOtherShards } from '../../mirror/store/shards.ts';
+import { readShareReports } from '../../mirror/store/documents.ts';
 import { judged, type Lines, type Outcome, tellEvent, textOf } from '../frame/output.ts';
 import { daemonsOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -61,7 +61,7 @@ function status(settings: SettingsFor<'directory'>, names: readonly string[]) {
       /** The share of this instance; null if it mirrors all repositories. */
       shard: store.shard,
       /** Whether other instances work, or worked, in the directory. */
-      hasOthers: await hasOtherShards(store.layout),
+      hasOthers: (await readShareReports(store.layout)).length > 0,
       lastPass: await state.lastPass().catch(() => null),
       /** The process that has, or had, the lock of the directory; null if unknown. */
       holder: await readLockHolder(lockFile),

@@ -1,4 +1,4 @@
-import { constants, open, readdir, rename } from 'node:fs/promises';
+import { constants, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -175,11 +175,6 @@ export async function otherInstances(layout: DirectoryLayout): Promise<Directory
   return layout.shardIndex === null ? others : [...others, layoutOf(layout.root)];
 }
 
-/** Whether another instance with a share, besides the layout's, has files in a directory. @throws MirrorError `disk.*` */
-export async function hasOtherShards(layout: DirectoryLayout): Promise<boolean> {
-  return (await otherInstances(layout)).some(({ shardIndex }) => shardIndex !== null);
-}
-
 /** The names in another instance's folder; none if it does not exist. @throws MirrorError `disk.*` */
 function namesIn(folder: string): Promise<string[]> {
   return onDisk('looking for other instances', async () => (await unlessMissing(readdir(folder))) ?? []);
@@ -194,7 +189,8 @@ export async function ownTreesIn(
   layout: DirectoryLayout,
   shard: Shard | null,
 ): Promise<(repositoryId: string) => boolean> {
-  const isShared = shard !== null && (await hasOtherShards(layout));
+  const others = shard === null ? [] : await otherInstances(layout);
+  const isShared = others.some(({ shardIndex }) => shardIndex !== null);
   return (repositoryId) => !isShared || owns(shard, repositoryId);
 }
 
@@ -207,6 +203,8 @@ export async function gatherStages(layout: DirectoryLayout): Promise<void> {
   const whole = layoutOf(layout.root);
   for (const other of await otherInstances(layout)) {
     if (other.shardIndex === null) continue;
+    // The reports of shares that a single instance takes over would call these silent for ever.
+    if (layout.shardIndex === null) await rm(other.shareReport, { force: true });
     for (const folder of ['staging', 'trash'] as const)
       for (const name of await namesIn(other[folder]))
         await rename(join(other[folder], name), join(whole[folder], name));

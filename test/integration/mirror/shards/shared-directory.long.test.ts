@@ -246,6 +246,11 @@ describe('instances that share a directory', () => {
     );
     const unattended = paths.map((path) => `  ${path}`).join('\n');
     expect(await whole(3_600_000)).toContain(`\nNo instance verifies:\n${unattended}\n`);
+    // A single instance takes over from all of them.
+    await instances.stop();
+    const single = await MirrorHarness.open(instances.service, {}, instances.directory);
+    onTestFinished(() => single.close());
+    expect(await statusAll(settings, [], {})).toBeNull();
   });
 
   it('do not report an empty share as a filter without a match', async () => {
