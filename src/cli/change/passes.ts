@@ -21,6 +21,7 @@ import {
   runAll,
   type TaskRunner,
   taskRunners,
+  tellAbsentShards,
   tellUnreached,
   warnOfFlags,
   worstOf,
@@ -56,7 +57,7 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
   const names = await namesOf(command);
   const passes = await askForPasses(runners, names, wait);
   const outcomes = passes.flatMap(({ outcome }) => outcome ?? []);
-  const ofShards = exitCodeOfShards(command, names, outcomes);
+  const ofShards = await exitCodeOfShards(command, names, runners, outcomes);
   const exitCode = worstOf([...outcomes.map((outcome) => outcome.exitCode), ofShards]);
   return { data: { passes }, text: () => describePasses(passes), exitCode };
 }
@@ -73,16 +74,18 @@ async function askForPasses(runners: readonly TaskRunner[], names: readonly stri
   return asked.map(({ runner: { shardIndex }, result: { outcome } }) => ({ shardIndex, outcome }));
 }
 
-/** The exit code for named targets of which the reached daemons, each with its shard, mirror none. */
-function exitCodeOfShards(
+/** The exit code for what the reached daemons, each with its shard, do not mirror: named targets, or whole shards. */
+async function exitCodeOfShards(
   command: Command,
   names: readonly string[],
+  runners: readonly TaskRunner[],
   outcomes: readonly PassOutcome[],
-): ExitCode {
+): Promise<ExitCode> {
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
+  if (names.length === 0) return tellAbsentShards(command, runners);
   const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
   const isKnown = outcomes.length > 0 && outcomes.every(({ failure }) => failure === null);
-  if (names.length === 0 || !isKnown || chosenTargets(names, mirror, found).length > 0) return EXIT_CODES.ok;
+  if (!isKnown || chosenTargets(names, mirror, found).length > 0) return EXIT_CODES.ok;
   return tellUnreached(names.join(', '));
 }
 
@@ -121,7 +124,7 @@ export async function runSync(command: Command): Promise<Outcome> {
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
   const worst = worstOf([
     ...outcomes.map((outcome) => outcome.exitCode),
-    isShared ? exitCodeOfShards(command, names, outcomes) : EXIT_CODES.ok,
+    isShared ? await exitCodeOfShards(command, names, daemons, outcomes) : EXIT_CODES.ok,
   ]);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;

@@ -146,6 +146,20 @@ export function tellUnreached(what: string): ExitCode {
   return EXIT_CODES.incomplete;
 }
 
+/** As {@link tellUnreached}, of the shards whose daemons were not reached, if several share the directory and the settings name none. */
+export async function tellAbsentShards(command: Command, runners: readonly TaskRunner[]): Promise<ExitCode> {
+  const { directory, shard } = settingsOf(command, ['directory']).settings;
+  const reached = new Set(runners.map(({ shardIndex }) => shardIndex));
+  if (shard !== undefined || reached.has(null)) return EXIT_CODES.ok;
+  const [{ readShareReports }, { judgeWhole }] = await Promise.all([
+    import('../../mirror/store/documents.ts'),
+    import('../read/status-all.ts'),
+  ]);
+  const { shares } = judgeWhole(await readShareReports(layoutOf(directory)), Date.now());
+  const absent = shares.map(({ index }) => index).filter((index) => !reached.has(index));
+  return absent.length === 0 ? EXIT_CODES.ok : tellUnreached(`shard ${absent.join(', ')}`);
+}
+
 /** The highest exit code. */
 export function worstOf(exitCodes: readonly ExitCode[]): ExitCode {
   return exitCodes.reduce<ExitCode>((worst, each) => (each > worst ? each : worst), 0);

@@ -23,7 +23,7 @@ import {
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { type Lines, loudness, type Outcome, textOf, under } from '../frame/output.ts';
-import { runAll, taskRunners, tellUnreached, worstOf } from '../frame/task-runners.ts';
+import { runAll, taskRunners, tellAbsentShards, tellUnreached, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `verify` */
@@ -35,9 +35,10 @@ export async function runVerify(command: Command): Promise<Outcome> {
   if (repair === true) {
     const chosen = await chosenBy(command.args, settings);
     const wish = { targets: chosen === null ? undefined : [...chosen], expect };
-    const results = await runAll(await taskRunners(command, false), 'repair', wish);
+    const runners = await taskRunners(command, false);
+    const results = await runAll(runners, 'repair', wish);
     reports = results.map(({ result }) => result);
-    ofShards = exitCodeOfShards(reports, chosen);
+    ofShards = chosen === null ? await tellAbsentShards(command, runners) : exitCodeOfShards(reports, chosen);
   } else {
     const options = { targets: command.args, expected: expect ?? null };
     const before = await withProgress((events) => verify(settings, { ...options, ...events }));
@@ -51,17 +52,15 @@ export async function runVerify(command: Command): Promise<Outcome> {
   };
 }
 
-/** The exit code for named targets, or for all, that the daemons that were reached did not examine. */
-function exitCodeOfShards(reports: readonly RepairReport[], chosen: ReadonlySet<string> | null): ExitCode {
+/** The exit code for named targets that the daemons that were reached did not examine. */
+function exitCodeOfShards(reports: readonly RepairReport[], chosen: ReadonlySet<string>): ExitCode {
   const examined = new Set(
     reports.flatMap(({ before: { targets, unreadableManifests, lost } }) =>
       [...targets, ...unreadableManifests, ...lost].map(({ path }) => path),
     ),
   );
-  const left = [...(chosen ?? [])].filter((path) => !examined.has(path));
-  const isEmpty = reports.every(({ before: { mirrored } }) => mirrored === 0);
-  if (left.length === 0 && (examined.size > 0 || isEmpty)) return EXIT_CODES.ok;
-  return tellUnreached(left.length > 0 ? firstOf(left).join(', ') : 'any target');
+  const left = [...chosen].filter((path) => !examined.has(path));
+  return left.length === 0 ? EXIT_CODES.ok : tellUnreached(firstOf(left).join(', '));
 }
 
 /** Shows the progress of a verification in this process. */
