@@ -151,6 +151,9 @@ export function inlineSecret(text: string, check = anyText, holdsSeveral = false
   return new Secret(() => values);
 }
 
+/** What was read from pipes and devices: settings that are loaded again would wait for another writer, and hear no signal. */
+const readOnce = new Map<string, Values>();
+
 /**
  * A secret in a file. It is read again when the file has changed; while the file is missing, empty or unusable the
  * last valid value stays, so that a rotation may replace it in any way.
@@ -166,11 +169,12 @@ export function fileSecret(path: string, check = anyText, holdsSeveral = false):
     const stat = statSync(path, { bigint: true });
     // The change time reveals a new content of the same length whose modification time was set back.
     const present = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
-    // A pipe or a device is read only once.
+    if (!stat.isFile()) values = readOnce.get(path) ?? null;
     if (values !== null && (stamp === present || !stat.isFile())) return values;
     if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
     values = parseSecret(readFileSync(path, 'utf8'), check, holdsSeveral, `the content of ${path}: `);
     stamp = present;
+    if (!stat.isFile()) readOnce.set(path, values);
     return values;
   };
   try {

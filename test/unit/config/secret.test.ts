@@ -226,5 +226,7 @@ describe('a secret in a file', () => {
     spawn('sh', ['-c', 'echo piped > "$1"', 'sh', path], { stdio: 'ignore' });
     const secret = fileSecret(path);
     expect([secret.reveal(), secret.reveal()]).toEqual(['piped', 'piped']);
+    // Settings that are loaded again do not wait for another writer.
+    expect(fileSecret(path).reveal()).toBe('piped');
   });
 });
