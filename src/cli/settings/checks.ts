@@ -15,7 +15,7 @@ import type { Generation } from '../../lib/api/requests.ts';
 import { closing, waitAtMost } from '../../lib/concurrency/shared-work.ts';
 import { locksIn } from '../../lib/disk/lock-reach.ts';
 import { existingAbove, ownUserText, roomAt } from '../../lib/disk/place-facts.ts';
-import { unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { createWays } from '../../lib/net/ways.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -139,6 +139,11 @@ async function checkFileSystem({ directory, publish, archive }: Loaded['settings
   // A folder that this user may not look into may hold a mirror.
   const found = await unlessMissing(lstat(layoutOf(directory).internal)).catch(() => undefined);
   if (found === null) return [await newDirectory(directory)];
+  const refusal = await access(directory, constants.W_OK).catch(systemCode);
+  if (refusal === 'EROFS') {
+    const hint = 'Mount it for writing.';
+    return [failed(subject, new MirrorError('directory.unusable', 'its file system is read-only', { hint }))];
+  }
   const finding = 'the abilities of its file system were not tried';
   return [warning(subject, finding, 'Run the check as the user of the daemon.')];
 }
