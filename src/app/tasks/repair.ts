@@ -45,10 +45,13 @@ export async function repair(
   const damaged = damagedTargets(before);
   if (damaged.length === 0 && before.inventory !== 'damaged') return { before, repaired: null, after: null };
   const onDisk = await work.whileIdle((mirror) => repairOnDisk(mirror, damaged, work.signal));
-  const pulled = damaged.filter((path) => !onDisk.fromDisk.includes(path));
-  if (pulled.length > 0) {
-    const { failure } = await work.makePass(pulled, work.emit);
+  const left = damaged.filter((path) => !onDisk.fromDisk.includes(path));
+  const pulled: string[] = [];
+  if (left.length > 0) {
+    const { failure, targets } = await work.makePass(left, work.emit);
     if (failure !== null) throw new MirrorError(failure.code, failure.message, { hint: failure.hint });
+    const ofPass = new Set(targets.flatMap(({ target, outcome }) => (outcome === 'pulled' ? target : [])));
+    pulled.push(...left.filter((path) => ofPass.has(path)));
   }
   // The pass retired a target that is neither published nor in the inventory any more.
   const known = await knownTargets(layout);
