@@ -8,7 +8,7 @@ import { inLanes } from '../support/sweep.ts';
 import { copyFolder, copyKilled } from './copies.ts';
 import { type Expectation, convergenceFaults, historyFaults } from './invariants.ts';
 import { type Place, placeWith, type Restore, syncIn } from './program.ts';
-import type { Cell, Scenario } from './scenarios.ts';
+import type { Cell, Mode, Scenario } from './scenarios.ts';
 import { isSameTree, readTree, type Tree, treeOf } from './trees.ts';
 
 /** The calls that open, list or lock files, that change them, that flush them, and that change names or facts. */
@@ -110,7 +110,7 @@ async function prepareOn(service: FakeService, cell: Cell, main: string, folder:
         ? expected
         : new Map([...expected].filter(([target, tree]) => isSameTree(old.get(target) ?? null, tree))),
     expectation: {
-      allowed: allowedOf(scenario, old, expected),
+      allowed: allowedOf(scenario, mode, old, expected),
       promise: mode === 'rename' ? 'whole-files' : 'whole-trees',
       preserved: preservedOf(scenario),
     } satisfies Expectation,
@@ -195,12 +195,14 @@ async function restoreKilled(
   throw new Error('the run that was to be interrupted was not');
 }
 
-function allowedOf({ moved }: Scenario, old: Trees, expected: Trees): Expectation['allowed'] {
+function allowedOf({ moved }: Scenario, mode: Mode, old: Trees, expected: Trees): Expectation['allowed'] {
   const targets = [...new Set([...old.keys(), ...expected.keys()])];
   return new Map(
     targets.map((target) => {
-      const between = moved?.to === target ? [old.get(moved.from) ?? null] : [];
-      return [target, [old.get(target) ?? null, ...between, expected.get(target) ?? null]];
+      const from = moved?.to === target ? old.get(moved.from) : null;
+      // A reader keeps the folder that it opened, and that gets the new files after the move.
+      const to = moved?.from === target && mode === 'rename' ? expected.get(moved.to) : null;
+      return [target, [old.get(target) ?? null, from ?? [], to ?? [], expected.get(target) ?? null].flat()];
     }),
   );
 }
