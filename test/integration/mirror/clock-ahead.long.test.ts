@@ -139,4 +139,21 @@ describe('when the clock was ahead', () => {
     expect(restored.exitCode).toBe(0);
     expect(await readFile(`${directory}-restored/only.xlsx`, 'utf8')).toBe('only');
   });
+
+  it('by an hour, the history still has them under the former name of a repository', async () => {
+    const { command, service, directory } = await started();
+    const sync = (): Promise<unknown> => command(['sync'], { HISTORY_REPLACED: '1' });
+    service.write(service.named(), 'main', 'only.xlsx', 'only');
+    await ahead(sync, HOUR_MS);
+    service.write(service.named(), 'main', 'a.xlsx', 'second');
+    await ahead(sync, HOUR_MS);
+    service.renameRepository(service.named(), 'Books');
+    for (const content of ['replaced', 'again']) {
+      service.write(service.named('Books'), 'main', 'only.xlsx', content);
+      await sync();
+    }
+    const to = `${directory}-restored`;
+    expect((await command(['history', 'restore', 'Accounting/main', '--to', to])).exitCode).toBe(0);
+    expect(await readFile(`${to}/only.xlsx`, 'utf8')).toBe('only');
+  });
 });

@@ -253,21 +253,22 @@ export async function stageHistory(
   if (before !== null && isUnchanged(changes)) return null;
   const isReplaced = before !== null && approval === null && manifest.files.length > 0;
   const isUnkept = isReplaced && disk.retention.replaced.kind === 'off';
-  if (isUnkept && !(await hasKept(disk.layout, target, treeKey(manifest)))) return null;
+  if (isUnkept && (await keptOf(disk.layout, target, treeKey(manifest))).length === 0) return null;
   const isStaged = before !== null || place.kind === 'link';
   const files = before === null ? 'all' : [...changes.changed, ...changes.removed];
   if (isStaged) await keepPublished(stage, stage.published, files, disk.onProgress);
   // The previous manifest stays in its place until the new one replaces it: it is never absent.
   const hasManifest = await stageKeptManifest(disk, stage, target, before && marked(before, approval));
   const kind = isReplaced ? 'replaced' : 'retired';
-  return { place: await freeHistoryPath(disk, target, kind), isStaged, hasManifest };
+  return { place: await freeHistoryPath(disk, target, kind, before), isStaged, hasManifest };
 }
 
-/** Whether an older state of a target, perhaps under a former name, shares its unchanged files with the published tree. */
-async function hasKept(layout: DirectoryLayout, path: string, key: string): Promise<boolean> {
+/** The states of a target, also under former names: they share their unchanged files with later ones and the published tree. */
+async function keptOf(layout: DirectoryLayout, path: string, key: string): Promise<HistoryEntry[]> {
+  const kept: HistoryEntry[] = [];
   for (const entry of await readHistory(layout))
-    if (entry.path === path || (await targetKept(entry)) === key) return true;
-  return false;
+    if (entry.path === path || (await targetKept(entry)) === key) kept.push(entry);
+  return kept;
 }
 
 /** The manifest of a state for the history; null if the mirror's manifest is kept without a mark. */
@@ -302,11 +303,20 @@ const MOST_AHEAD_MS = 24 * 3_600_000;
 /**
  * A free place in the history, below the root. Clocks go back, and are coarse: a state comes after all earlier ones of its target, or
  * pruning would take the files that those need.
+ * @param before the manifest of the state; null for none
  */
-export async function freeHistoryPath(disk: Disk, path: string, kind: HistoryKind): Promise<string> {
+export async function freeHistoryPath(
+  disk: Disk,
+  path: string,
+  kind: HistoryKind,
+  before: Manifest | null = null,
+): Promise<string> {
   const { layout } = disk;
   const nowMs = disk.now();
-  const lastMs = (await readHistory(layout, path)).at(-1)?.atMs ?? 0;
+  // States under a former name are earlier, too, but reading all is only needed once the clock has gone back.
+  const isBack = before !== null && isAhead(nowMs, before.publishedAtMs);
+  const kept = isBack ? await keptOf(layout, path, treeKey(before)) : await readHistory(layout, path);
+  const lastMs = Math.max(0, ...kept.map(({ atMs }) => atMs));
   const isAfter = lastMs >= nowMs && lastMs - nowMs < MOST_AHEAD_MS;
   for (let atMs = isAfter ? lastMs + 1 : nowMs; ; atMs += 1) {
     const place = join(layout.history, path, historyName(atMs, kind));
