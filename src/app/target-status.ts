@@ -265,12 +265,14 @@ export function isWell(status: TargetStatus): boolean {
 function publishedState(
   { repository, branch, treePresent }: Published,
   { selection }: StatusPolicy,
-  { held }: TargetRecord,
+  { held, decisions }: TargetRecord,
   state: TargetState,
 ): TargetState {
   if (held?.subject === 'moved') return 'unselected';
+  // The tree has the former name of a repository that was renamed to an excluded one.
+  const isLeft = decisions[0]?.reason === 'not-selected' || !selection.selects(repository.fullName, branch);
   // A target deselected together with too many others is still mirrored.
-  if (!selection.selects(repository.fullName, branch) && held?.subject !== 'deselected') return 'unselected';
+  if (isLeft && held?.subject !== 'deselected') return 'unselected';
   // A failure or a hold says why the tree is not pulled again.
   const isExplained = ['failing', 'quarantined', 'stalled', 'held'].includes(state);
   return treePresent || isExplained ? state : 'damaged';

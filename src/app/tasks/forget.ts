@@ -81,7 +81,8 @@ async function knownTargets(
     const none = { treePresent: false, files: 0, sizeBytes: 0 };
     entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...none });
   }
-  for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses) {
+  // The tree at a path, which comes first, counts more than a record of what would belong there.
+  for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses.toReversed()) {
     const id = ids.get(target);
     if (id === undefined) continue;
     const { missingPasses = 0, failure = null } = records.get(targetKey(id)) ?? {};

@@ -94,6 +94,11 @@ describe('the state of a target', () => {
     const [status] = statusOfTargets([published()], records, policy, NOW_MS);
     expect(status?.state).toBe('unselected');
   });
+
+  it('renamed to an excluded name is left out, too, although its tree has the former name', () => {
+    const decision = { kind: 'hold', reason: 'not-selected', result: 'held', firstAtMs: OLD_MS };
+    expect(statusOf(OLD, { decisions: [decision] }).state).toBe('unselected');
+  });
 });
 
 it('a target whose tree someone changed is drifted until the next full comparison', () => {
