@@ -117,7 +117,7 @@ export class Contents {
         failure ??= error;
       }
     }
-    if (failure !== null && !absences.has(this.#proven.get(repository.id))) throw failure;
+    if (failure !== null && !absences.has(trusted)) throw failure;
     const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
     if (isShared && !absences.has(trusted)) throw onlyAmbiguous(repository);
     const [status] = absences.values();

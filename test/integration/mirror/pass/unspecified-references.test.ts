@@ -32,6 +32,20 @@ describe('the reference to a repository', () => {
     }
   });
 
+  it('is absent if the form that worked says so, even after a restart, and whatever the others answer', async () => {
+    const references = new Set<ReferenceForm>(['full_name']);
+    const { service, mirror } = await startPair({ references, unacceptedReference: 'unprocessable' });
+    const repository = service.addRepository('Accounting', { 'a.xlsx': 'a' });
+    service.fork(repository, 'main', 'dev');
+    await mirror.exactPass();
+    repository.branches.delete('dev');
+    for (let pass = 0; pass < 4; pass += 1) {
+      await mirror.restart();
+      await mirror.pass();
+    }
+    expect(await mirror.targets()).toStrictEqual(['Accounting/main']);
+  });
+
   it('never uses a short name that two repositories share, although the service takes it', async () => {
     const { service, mirror } = await startPair({ references: new Set<ReferenceForm>(['name']) });
     service.addRepository('git.example.com/one/plan.git', { 'a.xlsx': 'of one' });
