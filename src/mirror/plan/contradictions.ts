@@ -4,7 +4,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
-import { isDeletion, isFinished, rowsAtFiles, rowsByFile } from './workbooks.ts';
+import { isDeletion, isFinished, rowsAtFiles, rowsByFile, showsEachBranch } from './workbooks.ts';
 
 /**
  * A workbook about which the list and the contents disagree.
@@ -13,7 +13,7 @@ import { isDeletion, isFinished, rowsAtFiles, rowsByFile } from './workbooks.ts'
  * - `other-bytes`: its file has another size or SHA-256 than the list says.
  * - `outdated`: the list has a new version, but the contents still have the bytes of the version before.
  * - `unannounced`: the list has the published version, but the bytes differ: they may be newer than the list, or older.
- * - `lingering`: the list no longer has the published workbook, or shows it as deleted, but the contents still have its bytes.
+ * - `lingering`: the list no longer has the published workbook, or shows it as deleted, but the contents still have it.
  */
 export interface Contradiction {
   readonly kind: 'missing' | 'other-bytes' | 'outdated' | 'unannounced' | 'lingering';
@@ -70,18 +70,22 @@ export function findContradictions(
   return [...found, ...lingering].sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
-/** The published workbooks that a whole list has on no branch, or deletes on this one, and whose bytes the contents still have. */
+/**
+ * The published workbooks that a whole list no longer has, or deletes, and the contents still have, perhaps with older bytes. On another
+ * branch, a list may show a workbook that it shows only once.
+ */
 function lingeringWorkbooks(
   rows: readonly WorkbookRow[],
   branch: string,
   { files, skipped }: ListedContents,
   published: ReadonlyMap<string, ManifestFile>,
 ): Contradiction[] {
-  const present = rows.filter((row) => row.branch !== branch || !isDeletion(row));
+  const isOfBranch = showsEachBranch(rows);
+  const present = rows.filter((row) => (row.branch === branch ? !isDeletion(row) : !isOfBranch));
   const paths = new Set(present.map(({ path }) => path));
   const unlisted = files.flatMap(({ path, sha256 }): Contradiction[] => {
     const known = published.get(path);
-    if (known?.workbook === undefined || known.sha256 !== sha256 || paths.has(path)) return [];
+    if (known?.workbook === undefined || paths.has(path)) return [];
     return [{ kind: 'lingering', path, versionId: known.workbook.versionId, sha256 }];
   });
   if (unlisted.length === 0) return [];
@@ -102,6 +106,7 @@ export function hasUnproven(
 /**
  * The rows of a list, without the rows of a branch that a list read after the contents no longer has. Such a workbook changed
  * in between, and the contents may have either version: its file gets no version, and the next pass asks again.
+ * @returns the same array if the later list has all of them
  */
 export function rowsInBoth(
   rows: readonly WorkbookRow[],
@@ -110,7 +115,8 @@ export function rowsInBoth(
 ): readonly WorkbookRow[] {
   const key = (row: WorkbookRow): string => JSON.stringify([row.branch, row.path, row.versionId]);
   const known = new Set(later.map(key));
-  return rows.filter((row) => row.branch !== branch || known.has(key(row)));
+  const both = rows.filter((row) => row.branch !== branch || known.has(key(row)));
+  return both.length === rows.length ? rows : both;
 }
 
 /** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */
@@ -205,8 +211,8 @@ const SENTENCES: Readonly<Record<Contradiction['kind'], (name: string, version: 
     `The list shows the published version ${version} of ${name}, and the contents have other bytes for it`,
   outdated: (name, version) =>
     `The list shows the new version ${version} of ${name}, and the contents still have the bytes of the version before`,
-  lingering: (name, version) =>
-    `The list no longer shows the workbook ${name}, or shows it as deleted, and the contents still have its version ${version}`,
+  lingering: (name) =>
+    `The list no longer shows the workbook ${name}, or shows it as deleted, and the contents still have it`,
 };
 
 const KINDS = Object.keys(SENTENCES);

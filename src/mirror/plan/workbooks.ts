@@ -48,11 +48,24 @@ export interface Fingerprint {
    */
   readonly digest: string;
   /**
-   * Paths of workbooks that the target's tree holds although the listing shows them on other branches only. A service that
-   * lists each workbook once, with its latest version's branch, hides changes on other branches behind such rows;
+   * Paths of workbooks that the target's tree holds although the listing shows them on other branches only, unless it shows each
+   * branch for itself. A service that lists each workbook once, with its latest version's branch, hides changes on other branches behind such rows;
    * so every new version of the workbook is a reason to look again.
    */
   readonly borrowed: readonly string[];
+}
+
+/**
+ * Whether a list shows a workbook of a repository on several branches: then it shows each branch for itself, and a row says nothing
+ * about another branch.
+ */
+export function showsEachBranch(rows: readonly WorkbookRow[]): boolean {
+  const branches = new Map<string, string>();
+  return rows.some(({ path, branch }) => {
+    const known = branches.get(path) ?? branch;
+    branches.set(path, known);
+    return known !== branch;
+  });
 }
 
 /**
@@ -66,7 +79,7 @@ export function fingerprintOfTree(
   files: readonly { readonly path: string }[],
 ): Fingerprint {
   const own = rows.filter((row) => row.branch === branch);
-  const others = rows.filter((row) => row.branch !== branch);
+  const others = showsEachBranch(rows) ? [] : rows.filter((row) => row.branch !== branch);
   const ownPaths = new Set(own.map(({ path }) => path));
   const held = new Set(files.map(({ path }) => path));
   const named = rowsAtFiles(others, files);

@@ -23,6 +23,36 @@ it('a branch is kept if all its workbooks are now shown on other branches, each 
   });
 });
 
+it('a workbook deleted on one branch does not stay there because another branch has it', async () => {
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'x.xlsx': 'x', 'y.xlsx': 'y' });
+  service.fork(repository, 'main', 'dev');
+  service.write(repository, 'dev', 'x.xlsx', 'x of dev');
+  await mirror.exactPass();
+  const lagging = new Map(repository.branches.get('dev')?.files);
+  service.remove(repository, 'dev', 'x.xlsx');
+  service.knobs.contentsOf = (_repository, branch) => (branch === 'dev' ? lagging : undefined);
+  expect(await mirror.results()).toMatchObject({ 'Accounting/dev': { code: 'contents.contradicted' } });
+  service.knobs.contentsOf = null;
+  await mirror.pass({ aheadMs: 3_600_000 });
+  await mirror.expectExact();
+});
+
+it('a workbook deleted between its contents and the list that confirms them leaves with the next pass', async () => {
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'x.xlsx': 'x', 'y.xlsx': 'y' });
+  service.fork(repository, 'main', 'dev');
+  await mirror.exactPass();
+  service.write(repository, 'dev', 'x.xlsx', 'x');
+  let lists = 0;
+  service.fault = (path) => {
+    if (path.includes('/v1/workbooks') && (lists += 1) === 2) service.remove(repository, 'dev', 'x.xlsx');
+    return null;
+  };
+  await mirror.pass();
+  expect(lists).toBeGreaterThan(1);
+  for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+  await mirror.expectExact();
+});
+
 it('HEAD stays beside a branch with fewer files, and goes to the history once its own branch is known', async () => {
   const files = { 'readme.md': 'r', 'data.csv': 'd' };
   const { service, mirror, repository } = await startMirrored('Accounting', files);
