@@ -117,7 +117,7 @@ export class Contents {
         failure ??= error;
       }
     }
-    if (failure !== null && !absences.has(trusted)) throw failure;
+    if (failure !== null && !absences.has(this.#formBefore(repository, failure))) throw failure;
     const isShared = (this.nameCounts.get(repository.name.toLowerCase()) ?? 0) > 1;
     if (isShared && !absences.has(trusted)) throw onlyAmbiguous(repository);
     const [status] = absences.values();
@@ -148,6 +148,11 @@ export class Contents {
     if (target === null) return null;
     const asked = { ...CONTENTS, target, signal };
     return this.transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
+  }
+
+  /** The form whose plain absence outweighs a failure: after an unexpected status, as unaccepted forms get it, that of any repository. */
+  #formBefore(repository: Repository, { code }: MirrorError): ReferenceForm | null | undefined {
+    return code === 'service.wrong_kind' ? this.#formOf(repository) : this.#proven.get(repository.id);
   }
 
   #formOf({ id }: Repository): ReferenceForm | null {
