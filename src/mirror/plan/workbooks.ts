@@ -48,9 +48,9 @@ export interface Fingerprint {
    */
   readonly digest: string;
   /**
-   * Paths of workbooks that the target's tree holds although the listing shows them on other branches only, unless it shows each
-   * branch for itself. A service that lists each workbook once, with its latest version's branch, hides changes on other branches behind such rows;
-   * so every new version of the workbook is a reason to look again.
+   * Paths of workbooks that the target's tree holds although the listing shows them on other branches only; none if it shows each
+   * branch for itself. A service that lists each workbook once, with its latest version's branch, hides changes on other
+   * branches behind such rows; so every new version of the workbook is a reason to look again.
    */
   readonly borrowed: readonly string[];
 }

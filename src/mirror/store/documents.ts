@@ -167,7 +167,7 @@ async function findLost(
   if (missing.length === 0) return [];
   // Read after the manifests: a target that moves now is seen in one of its two places.
   const { published, others, isOwn } = await inventory.read();
-  const mirrored = new Set([...published, ...others].map((tree) => treeKey(tree)));
+  const mirrored = new Set([...published, ...others].map(treeKey));
   // A clock that was ahead does not show since when.
   const sinceMs = latestUntil(now(), [list.writtenAtMs]);
   const lost: ListedTarget[] = [];
