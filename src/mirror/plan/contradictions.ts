@@ -4,7 +4,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
-import { isDeletion, isFinished, rowsAtFiles, rowsByFile, showsEachBranch } from './workbooks.ts';
+import { isDeletion, isFinished, rowsAtFiles, showsEachBranch } from './workbooks.ts';
 
 /**
  * A workbook about which the list and the contents disagree.
@@ -99,8 +99,8 @@ export function hasUnproven(
   branch: string,
   changed: readonly string[],
 ): boolean {
-  const files = changed.map((path) => ({ path }));
-  return [...rowsByFile(rows, branch, files).values()].some(({ sha256 }) => sha256 === undefined);
+  const paths = new Set(changed);
+  return rows.some((row) => row.sha256 === undefined && row.branch === branch && paths.has(row.path));
 }
 
 /**
