@@ -151,7 +151,7 @@ export function inlineSecret(text: string, check = anyText, holdsSeveral = false
   return new Secret(() => values);
 }
 
-/** What was read from pipes and devices: settings that are loaded again would wait for another writer, and hear no signal. */
+/** The values of pipes and devices, by path. Reading one again would wait for another writer, and the program would hear no signal. */
 const readOnce = new Map<string, Values>();
 
 /**

@@ -146,7 +146,7 @@ export function tellUnreached(what: string): ExitCode {
   return EXIT_CODES.incomplete;
 }
 
-/** As {@link tellUnreached}, of the shards whose daemons were not reached, if several share the directory and the settings name none. */
+/** Warns of shards whose daemons were not reached, if several share the directory and the settings name none. @returns the exit code */
 export async function tellAbsentShards(command: Command, runners: readonly TaskRunner[]): Promise<ExitCode> {
   const { directory, shard } = settingsOf(command, ['directory']).settings;
   const reached = new Set(runners.map(({ shardIndex }) => shardIndex));

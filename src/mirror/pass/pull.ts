@@ -93,7 +93,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const rows = await agreedRows(pull, received, changes);
     meter.begins('publishing');
     const known = newManifest({ ...pull, rows }, received, changes, context.now());
-    // What changed since the list must be asked for again, even if the next list no longer has it.
+    // A workbook changed after the first list: the next pass must ask again, even if its list no longer has the workbook.
     const manifest = rows === pull.rows ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);

@@ -71,8 +71,8 @@ export function findContradictions(
 }
 
 /**
- * The published workbooks that a whole list no longer has, or deletes, and the contents still have, perhaps with older bytes. On another
- * branch, a list may show a workbook that it shows only once.
+ * The published workbooks that a whole list no longer has, or deletes, and the contents still have, perhaps with older bytes. A list
+ * that shows each workbook once may show it on another branch.
  */
 function lingeringWorkbooks(
   rows: readonly WorkbookRow[],

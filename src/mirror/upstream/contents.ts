@@ -150,7 +150,10 @@ export class Contents {
     return this.transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
   }
 
-  /** The form whose plain absence outweighs a failure: after an unexpected status, as unaccepted forms get it, that of any repository. */
+  /**
+   * The form whose plain absence outweighs a failure of others. Unaccepted forms get an unexpected status: after that, it may be the
+   * form that worked for another repository.
+   */
   #formBefore(repository: Repository, { code }: MirrorError): ReferenceForm | null | undefined {
     return code === 'service.wrong_kind' ? this.#formOf(repository) : this.#proven.get(repository.id);
   }

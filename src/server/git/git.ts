@@ -117,7 +117,7 @@ export class Git {
   /**
    * Gives the output of git as it comes.
    * @param gitDirectory the bare repository, or null for a command that needs none
-   * @throws MirrorError `service.failed` when it does not exit with 0, or warns
+   * @throws MirrorError `service.failed` when it does not exit with 0, or warns and `failsOnWarning` is set
    */
   async *output(gitDirectory: string | null, args: readonly string[], options: StartOptions = {}) {
     const { stdout, exit } = this.start(gitDirectory, args, options);
