@@ -349,7 +349,7 @@ describe('secrets', () => {
     for (const part of parts)
       expect(load(part).settings.service.apiKey?.revealAll()).toStrictEqual(['one', 'two']);
     expect(problems({ env: { WORKBOOK_MIRROR_HTTP_TOKEN_FILE: keyFile } })).toEqual([
-      `http.tokenFile (WORKBOOK_MIRROR_HTTP_TOKEN_FILE): the content of ${keyFile}: has several lines: give the key alone, one line`,
+      `http.tokenFile (WORKBOOK_MIRROR_HTTP_TOKEN_FILE): the content of ${keyFile}: holds a space, a line break, an invisible character or a letter outside of ASCII: give the key alone, in UTF-8 without a byte order mark`,
     ]);
   });
 
@@ -399,7 +399,7 @@ describe('secrets', () => {
     const env = { WORKBOOK_MIRROR_SERVICE_BASE_URL: 'https://s3cret@h' };
     expect(problems({ configFile, needs, env })).toEqual([
       'service.baseUrl (WORKBOOK_MIRROR_SERVICE_BASE_URL): expected an address without user name and password; give service.apiKey instead',
-      `service.apiKey (${configFile}:2): line 2 is a line "name: value", as of a header or of YAML: give the value alone`,
+      `service.apiKey (${configFile}:2): line 2 holds a space, a line break, an invisible character or a letter outside of ASCII: give the key alone, in UTF-8 without a byte order mark`,
     ]);
     expect(problems({ env: { ...SERVICE, WORKBOOK_MIRROR_SERVICE_API_KEY: '' }, needs })).toEqual([
       'service.apiKey (WORKBOOK_MIRROR_SERVICE_API_KEY): is empty',

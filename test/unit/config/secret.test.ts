@@ -61,11 +61,11 @@ describe('several keys', () => {
   });
 
   it.each([
-    ['go0d\n"qu0ted"\n', /^line 2 has quotes around it/],
+    ['go0d\n"qu0ted"\n', /^line 2 has quotes or brackets around it/],
     ['go0d\n\nAPI_KEY=v4lue', /^line 3 is a line NAME=value/],
     ['go0d\nhttps://h/p4th', /^line 2 is an address/],
-    ['# c0mment\ngo0d', /^line 1 begins with a comment/],
-    ['a w0rd more', /^has several words/],
+    ['# c0mment\ngo0d', /^line 1 holds a space/],
+    ['a w0rd more', /^holds a space/],
     [Array.from({ length: 11 }, (_, index) => `k3y${index}`).join('\n'), /^holds more than 10 keys/],
   ])('%j is refused by the number of the line, without its text', (text, message) => {
     const error = caught(() => severalKeys(text));
@@ -75,53 +75,36 @@ describe('several keys', () => {
   });
 
   it('are one secret only if several make sense', () => {
-    expect(() => oneSecret('one\ntwo')).toThrow('has several lines');
+    expect(() => oneSecret('one\ntwo')).toThrow('holds a space, a line break');
   });
 });
+
+const HOLDS_MORE =
+  'holds a space, a line break, an invisible character or a letter outside of ASCII: give the key alone, in UTF-8 without a byte order mark';
 
 /** A secret in every text below; no message may contain it. */
 const KEY = 'k3y-S3CRET';
 
 /** Texts that people paste instead of a key, with the expected message. */
 const PASTED: ReadonlyArray<readonly [string, RegExp]> = [
-  [`"${KEY}"`, /has quotes around it.*remove the quotes/],
-  [`'${KEY}'`, /has quotes around it/],
-  [`“${KEY}”`, /has quotes around it/],
-  [`${KEY}"`, /has quotes around it/],
-  [`API_KEY=${KEY}`, /is a line NAME=value: give the value alone/],
+  [`"${KEY}"`, /quotes or brackets around it/],
+  [`${KEY}'`, /quotes or brackets around it/],
+  [`{"apiKey": "${KEY}"}`, /quotes or brackets around it/],
   [`export WORKBOOK_MIRROR_SERVICE_API_KEY="${KEY}"`, /is a line NAME=value/],
-  [`X-API-KEY: ${KEY}`, /is a line "name: value"/],
-  [`-H 'X-API-KEY: ${KEY}'`, /is a line "name: value"/],
-  [`Bearer ${KEY}`, /begins with the word of an Authorization header/],
-  [`Token ${KEY}`, /begins with the word of an Authorization header/],
   [`https://workbooks.example.com/${KEY}`, /is an address/],
-  [`{"apiKey": "${KEY}"}`, /is JSON/],
-  [`<!DOCTYPE html><p>${KEY}</p>`, /is a page in HTML/],
-  [`-----BEGIN PRIVATE KEY-----\n${KEY}\n`, /is a key or certificate in PEM/],
-  [`# of Anna\n${KEY}`, /begins with a comment/],
-  [`curl -H 'X-API-KEY: ${KEY}' https://h`, /is a command/],
-  [`Anna ${KEY}`, /has several words/],
-  [`${KEY}\n${KEY} ${KEY}\n`, /has several lines|line 2 has several words/],
-  [` ${KEY}`, /begins or ends with a space/],
-  [`${KEY}\t`, /begins or ends with a space/],
-  [`${KEY}\u001b[0m`, /holds a control character/],
+  [`Bearer ${KEY}`, /holds a space/],
+  [`-----BEGIN PRIVATE KEY-----\n${KEY}\n`, /holds a space/],
   [`\uFEFF${KEY}`, /byte order mark/],
-  [`${KEY}\u00A0`, /non-breaking space or an invisible character/],
-  [`${KEY}\u200B`, /non-breaking space or an invisible character/],
-  [`${KEY}é`, /letters outside of ASCII/],
-  [`\${${KEY}}`, /is a variable that nothing replaced/],
-  ['$WORKBOOK_KEY', /is a variable that nothing replaced/],
-  ['{{ .Values.apiKey }}', /is a variable that nothing replaced/],
-  ['%API_KEY%', /is a variable that nothing replaced/],
+  [`${KEY}\u200B`, /an invisible character/],
+  [`${KEY}\t`, /an invisible character/],
+  [Buffer.from(`\uFEFF${KEY}`, 'utf16le').toString(), /byte order mark/],
+  [`\${${KEY}}`, /is a placeholder, or a variable/],
+  ['{{ .Values.apiKey }}', /quotes or brackets|placeholder/],
+  ['%API_KEY%', /is a placeholder, or a variable/],
   ['<API_KEY>', /is a placeholder/],
-  ['your-personal-api-key', /is a placeholder/],
-  ['changeme', /is a placeholder/],
   ['********', /is a placeholder/],
   ['/run/secrets/api-key', /is the path of a file: give it by the setting whose name ends with File/],
-  ['~/api-key', /is the path of a file/],
   ['C:\\keys\\api-key', /is the path of a file/],
-  [`${KEY}\\n`, /ends with a backslash/],
-  [Buffer.from(`\uFEFF${KEY}`, 'utf16le').toString(), /is text in UTF-16/],
 ];
 
 describe('a text that is obviously more than a key', () => {
@@ -196,7 +179,7 @@ describe('a secret in a file', () => {
 
   it.each([
     ['', /content of .*key: is empty/],
-    ['a\nb', /content of .*key: has several lines/],
+    ['a\nb', /content of .*key: holds a space, a line break/],
     ['x'.repeat(70_000), /expected a file that holds nothing but the secret/],
   ])('is refused at the start where it is unusable', (content, message) => {
     writeFileSync(path, content);
@@ -206,7 +189,7 @@ describe('a secret in a file', () => {
   it('names the file and line of an unusable key, but not its text', () => {
     writeFileSync(path, 'good\nb4d key\n');
     const { message } = caught(() => fileSecret(path, addressInPlaceOfKey, true));
-    expect(message).toBe(`the content of ${path}: line 2 has several words: give the value alone`);
+    expect(message).toBe(`the content of ${path}: line 2 ${HOLDS_MORE}`);
   });
 
   it('gives all its keys after a line is added', () => {
