@@ -30,38 +30,11 @@ export function entryRefusal(name: string, fault: string, advice?: string): Refu
   return advice === undefined ? { message } : { message, advice };
 }
 
-const REFUSALS_NAMED = 5;
-
-/** Collects the faults of an archive, so that all are reported together; keeps only those to be shown. */
-export class Refusals {
-  private readonly named: Refusal[] = [];
-  private count = 0;
-
-  add(refusal: Refusal): void {
-    this.count += 1;
-    if (this.named.length < REFUSALS_NAMED) this.named.push(refusal);
-  }
-
-  /** @throws MirrorError `archive.refused`, naming the first refusals, if there are any */
-  throwIfAny(): void {
-    if (this.count === 0) return;
-    const others = this.count - this.named.length;
-    const messages = this.named.map(({ message }) => message);
-    if (others > 0)
-      messages.push(others === 1 ? 'Another entry is refused, too.' : `${others} others are refused, too.`);
-    const advice =
-      this.named.find((refusal) => refusal.advice !== undefined)?.advice ?? 'Correct it in the service';
-    throw new MirrorError('archive.refused', messages.join(' '), {
-      hint: `The published tree stays as it is. ${advice}; it is tried again when its versions change, after an hour, or at once by \`retry\`.`,
-    });
-  }
-}
-
-/** Refuses an archive for one reason. @throws MirrorError `archive.refused` */
-export function refuse(refusal: Refusal): void {
-  const refusals = new Refusals();
-  refusals.add(refusal);
-  refusals.throwIfAny();
+/** The error for an archive that the policy refuses. */
+export function refused({ message, advice = 'Correct it in the service' }: Refusal): MirrorError {
+  return new MirrorError('archive.refused', message, {
+    hint: `The published tree stays as it is. ${advice}; it is tried again when its versions change, after an hour, or at once by \`retry\`.`,
+  });
 }
 
 /** The error for a damaged archive: another download may succeed. */
@@ -212,12 +185,12 @@ interface Name {
 }
 
 /**
- * Judges the entries of an archive together. It refuses a name that occurs twice, is a file and a folder at once or leads through
+ * Judges the entries of an archive together, up to the first refusal; null for none. It refuses a name that occurs twice, is a file and a folder at once or leads through
  * an entry that is left out, and names that a system which ignores case or Unicode form would confuse,
  * unless they are accepted. A folder may be named several times. Folders without their own entries count
  * as well, so that a few deep names cannot make millions of folders.
  */
-export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Generator<Refusal> {
+export function refusalTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Refusal | null {
   const root: Name = { kind: 'folder', names: null, forms: null };
   let count = 0;
   for (const { path, kind } of entries) {
@@ -231,17 +204,15 @@ export function* refusalsTogether(entries: Iterable<TreeEntry>, limits: ArchiveL
         known === undefined
           ? collision(folder, path, start, end, limits)
           : clash(path, end, known.kind, kindHere);
-      if (refusal !== null) yield refusal;
-      if (known !== undefined && refusal !== null) break;
+      if (refusal !== null) return refusal;
       if (known === undefined) count += 1;
-      if (count > limits.maxEntries) {
-        yield countRefusal(`makes more than ${limits.maxEntries} files and folders`, limits);
-        return;
-      }
+      if (count > limits.maxEntries)
+        return countRefusal(`makes more than ${limits.maxEntries} files and folders`, limits);
       folder = known ?? add(folder, segment, kindHere);
       start = end + 1;
     }
   }
+  return null;
 }
 
 function add(folder: Name, segment: string, kind: TreeEntry['kind']): Name {

@@ -18,9 +18,9 @@ import {
   maxNameBytes,
   misplaced,
   quoted,
-  refuse,
-  Refusals,
-  refusalsTogether,
+  refused,
+  type Refusal,
+  refusalTogether,
   sizeRefusal,
 } from './policy.ts';
 
@@ -193,29 +193,27 @@ export function listEntries(
 ): readonly ListedEntry[] {
   const tailBytes = Math.min(kept.sizeBytes - kept.startBytes, END_AREA_BYTES);
   const end = readEnd(kept.read(kept.sizeBytes - tailBytes, tailBytes), kept.sizeBytes);
-  if (end.isMultiDisk) refuse({ message: 'The archive is one part of several.' });
-  if (end.entryCount > limits.maxEntries) refuse(countRefusal(`has ${end.entryCount} entries`, limits));
+  if (end.isMultiDisk) throw refused({ message: 'The archive is one part of several.' });
+  if (end.entryCount > limits.maxEntries)
+    throw refused(countRefusal(`has ${end.entryCount} entries`, limits));
   if (lastTaken !== null && end.offset < kept.startBytes)
     throw damagedEntry(lastTaken, `overlaps ${DIRECTORY}`);
-  const refusals = new Refusals();
-  const judged = judgeEntries(kept, end, limits, refusals);
-  const verdicts = judged.map(({ verdict }) => verdict);
-  for (const refusal of refusalsTogether(verdicts, limits)) refusals.add(refusal);
-  refusals.throwIfAny();
+  const judged = judgeEntries(kept, end, limits);
+  const refusal = refusalTogether(
+    judged.map(({ verdict }) => verdict),
+    limits,
+  );
+  if (refusal !== null) throw refused(refusal);
   return inOrder(judged, end.offset);
 }
 
 type JudgedEntry = Omit<ListedEntry, 'next'>;
 
-/** Judges each entry alone, and all sums. @param refusals collects the refusals @throws ZipFault; Error of the disk */
-function judgeEntries(
-  kept: KeptBytes,
-  end: DirectoryPlace,
-  limits: ArchiveLimits,
-  refusals: Refusals,
-): readonly JudgedEntry[] {
+/** Judges each entry alone, and all sums. @throws ZipFault; MirrorError `archive.refused`; Error of the disk */
+function judgeEntries(kept: KeptBytes, end: DirectoryPlace, limits: ArchiveLimits): readonly JudgedEntry[] {
   const judged: JudgedEntry[] = [];
   let greatest: Pick<ZipEntry, 'name' | 'sizeBytes'> = { name: '', sizeBytes: -1 };
+  let refusal: Refusal | null = null;
   let totalBytes = 0;
   let nameBytes = 0;
   for (const entry of entriesOf((...part) => kept.read(...part), end)) {
@@ -223,15 +221,17 @@ function judgeEntries(
     nameBytes += entry.nameBytes.length;
     if (entry.sizeBytes > greatest.sizeBytes) greatest = entry;
     const verdict = judgeEntry(entry);
-    if (verdict.kind === 'refuse') refusals.add(entryRefusal(entry.name, verdict.fault));
+    if (verdict.kind === 'refuse') refusal ??= entryRefusal(entry.name, verdict.fault);
     else if (nameBytes <= maxNameBytes(limits)) judged.push({ entry, verdict });
   }
   if (nameBytes > maxNameBytes(limits))
-    refusals.add({ message: 'The names of the entries of the archive have too many bytes together.' });
+    refusal ??= { message: 'The names of the entries of the archive have too many bytes together.' };
   if (totalBytes > limits.maxUnpackedBytes) {
     const fault = `would unpack to ${greatest.sizeBytes} of ${totalBytes} bytes`;
-    refusals.add(sizeRefusal(greatest.name, fault, limits));
+    refusal ??= sizeRefusal(greatest.name, fault, limits);
   }
+  // A damaged directory is none to refuse: its fault comes first.
+  if (refusal !== null) throw refused(refusal);
   return judged;
 }
 

@@ -1,14 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { foldName } from '../../../../src/lib/paths/safe-path.ts';
 import {
   judgeEntry,
   quoted,
   type RawEntry,
-  Refusals,
-  refusalsTogether,
+  refusalTogether,
   type TreeEntry,
 } from '../../../../src/mirror/archive/policy.ts';
 import { DEFAULT_LIMITS } from '../../../support/archive-limits.ts';
@@ -104,7 +102,8 @@ function treeEntry(text: string): TreeEntry {
 
 function judge(texts: readonly string[], limits: Partial<typeof DEFAULT_LIMITS> = {}): string[] {
   const entries = texts.map(treeEntry);
-  return [...refusalsTogether(entries, { ...DEFAULT_LIMITS, ...limits })].map(({ message }) => message);
+  const refusal = refusalTogether(entries, { ...DEFAULT_LIMITS, ...limits });
+  return refusal === null ? [] : [refusal.message];
 }
 
 describe('the entries of an archive together', () => {
@@ -180,27 +179,7 @@ function isBad(entries: readonly TreeEntry[], nameTwins: 'refuse' | 'accept'): b
   return nameTwins === 'refuse' && new Set(all.map(foldName)).size < all.length;
 }
 
-describe('refusals', () => {
-  function thrown(count: number): MirrorError {
-    const refusals = new Refusals();
-    for (let index = 0; index < count; index += 1) refusals.add({ message: `Bad ${index}.` });
-    try {
-      refusals.throwIfAny();
-    } catch (error) {
-      if (error instanceof MirrorError) return error;
-    }
-    throw new Error('nothing was thrown');
-  }
-
-  it('are counted, and the first five are named', () => {
-    expect(thrown(1)).toMatchObject({ code: 'archive.refused', action: 'quarantine', message: 'Bad 0.' });
-    expect(thrown(6).message).toBe('Bad 0. Bad 1. Bad 2. Bad 3. Bad 4. Another entry is refused, too.');
-    expect(thrown(1000).message).toContain('995 others are refused, too.');
-    expect(() => new Refusals().throwIfAny()).not.toThrow();
-  });
-
-  it('show every character of a name', () => {
-    expect(quoted('a\u202Eb\u200B\u0085\n\u2028"')).toBe('"a\\u{202E}b\\u{200B}\\u{85}\\n\\u{2028}\\""');
-    expect(quoted('x'.repeat(70_000)).length).toBeLessThan(250);
-  });
+it('a message shows every character of a name', () => {
+  expect(quoted('a\u202Eb\u200B\u0085\n\u2028"')).toBe('"a\\u{202E}b\\u{200B}\\u{85}\\n\\u{2028}\\""');
+  expect(quoted('x'.repeat(70_000)).length).toBeLessThan(250);
 });
