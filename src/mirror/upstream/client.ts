@@ -57,7 +57,7 @@ export class ServiceClient extends Contents {
 
   #listing(beganAtMs: number, list: RepositoryList, workbooks: WorkbookList | null): Listing {
     const { repositories } = list;
-    this.nameCounts = countNames(repositories);
+    this.nameCounts = countNames(repositories, list.hiddenNames);
     const joined = workbooks && joinRows(this.#shard, repositories, workbooks, this.#joined);
     this.#joined = joined;
     const problems = [...list.problems, ...(workbooks?.problems ?? []), ...(joined?.problems ?? [])];

@@ -111,9 +111,7 @@ export class Contents {
         }
         absences.set(form, answer.status);
       } catch (error) {
-        // The form that gave these contents before is right: its failure is no reason to try another one.
-        const isRight = form === this.#proven.get(repository.id);
-        if (!isOfForm(error) || (isRight && error.code !== 'contents.wrong_kind')) throw error;
+        if (!isOfForm(error, trusted === null) || this.#isOfRightForm(error, repository, form)) throw error;
         failure ??= error;
       }
     }
@@ -158,6 +156,12 @@ export class Contents {
     return code === 'service.wrong_kind' ? this.#formOf(repository) : this.#proven.get(repository.id);
   }
 
+  /** Whether a failure is of the form that gave these contents before: no reason to try another one, until it happens again. */
+  #isOfRightForm({ code }: MirrorError, { id }: Repository, form: ReferenceForm): boolean {
+    if (form !== this.#proven.get(id) || code === 'contents.wrong_kind') return false;
+    return this.#proven.delete(id);
+  }
+
   #formOf({ id }: Repository): ReferenceForm | null {
     return this.#proven.get(id) ?? this.#memory.referenceForm;
   }
@@ -196,9 +200,14 @@ export class Contents {
   }
 }
 
-/** Whether another form may avoid a failure. If no key is accepted, it would only be refused again. */
-function isOfForm(error: unknown): error is MirrorError {
-  if (!(error instanceof MirrorError) || !ERRORS_OF_FORMS.has(error.code)) return false;
+/**
+ * Whether another form may avoid a failure. If no key is accepted, it would only be refused again.
+ * @param isFirst whether no form ever worked: then this one may be why the service fails
+ */
+function isOfForm(error: unknown, isFirst: boolean): error is MirrorError {
+  if (!(error instanceof MirrorError)) return false;
+  if (isFirst && error.code === 'service.failed') return true;
+  if (!ERRORS_OF_FORMS.has(error.code)) return false;
   return error.code !== 'contents.forbidden' || error.action !== 'retry';
 }
 
@@ -338,13 +347,19 @@ function isSendable(text: string): boolean {
   return text.isWellFormed() && !text.split('/').some((segment) => segment === '.' || segment === '..');
 }
 
-/** How many repositories each text matches, without regard to case. */
-export function countNames(repositories: readonly Repository[]): Map<string, number> {
+/**
+ * How many repositories each text matches, without regard to case.
+ * @param hiddenNames short names of further repositories; null if there may be any
+ */
+export function countNames(
+  repositories: readonly Repository[],
+  hiddenNames: readonly string[] | null = [],
+): Map<string, number> {
   const counts = new Map<string, number>();
+  for (const name of hiddenNames ?? repositories.map((each) => each.name)) counts.set(name.toLowerCase(), 1);
   for (const { id, name, fullName } of repositories) {
-    for (const text of new Set([id, name, fullName].map((each) => each.toLowerCase()))) {
+    for (const text of new Set([id, name, fullName].map((each) => each.toLowerCase())))
       counts.set(text, (counts.get(text) ?? 0) + 1);
-    }
   }
   return counts;
 }
@@ -386,7 +401,9 @@ export interface ReferenceMemory {
 function onlyAmbiguous(repository: Repository): MirrorError {
   return new MirrorError(
     'contents.not_found',
-    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others.`,
-    { hint: 'Rename one of the repositories of that name in the service.' },
+    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others, or may be with one whose row in the list of repositories is not understood.`,
+    {
+      hint: 'Rename one of the repositories of that name in the service; `status` shows what is wrong with the list.',
+    },
   );
 }

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto';
 
-import type { z } from 'zod';
+import { z } from 'zod';
 
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
@@ -81,6 +81,8 @@ interface RepositoryRows {
   readonly repositories: readonly Repository[];
   /** False if rows were malformed or contradict each other, so that absence proves nothing. */
   readonly isComplete: boolean;
+  /** Short names of repositories that are left out; null if any name may be, as not all of the list is read. */
+  readonly hiddenNames: readonly string[] | null;
   /** A sentence each. */
   readonly problems: readonly string[];
 }
@@ -119,7 +121,12 @@ export async function readRepositories(
   let page = await read();
   if (page === null && !transport.usesOtherName) {
     transport.usesOtherName = true;
-    page = await read();
+    try {
+      page = await read();
+    } finally {
+      // Otherwise one 404 would let all later passes ask for a list that was never there.
+      transport.usesOtherName = page !== null;
+    }
   }
   if (page === null) {
     transport.usesOtherName = false;
@@ -135,7 +142,9 @@ export async function readRepositories(
     ...(isContinued ? [CONTINUED] : []),
     ...(clock === null ? [] : [clock]),
   ];
-  return { ...contents, isComplete: contents.isComplete && !isContinued, problems, serviceTimeMs, cached };
+  const isComplete = contents.isComplete && !isContinued;
+  const hiddenNames = isContinued ? null : contents.hiddenNames;
+  return { ...contents, isComplete, hiddenNames, problems, serviceTimeMs, cached };
 }
 
 const CONTINUED =
@@ -149,6 +158,9 @@ function hasNext(link = ''): boolean {
   );
 }
 
+/** The one fact of interest about a row that is not understood. */
+const namedSchema = z.looseObject({ name: z.string() });
+
 /**
  * Reads the rows one by one, so that a bad row hides no other. If rows give one id different names, none of them counts: to
  * believe the wrong one would move a tree. Nothing is lost by that, as such a list does not prove that a repository is gone.
@@ -157,21 +169,28 @@ export function readRepositoryRows(rows: readonly unknown[]): RepositoryRows {
   const byId = new Map<string, Repository>();
   const contradicted = new Set<string>();
   const malformed: MalformedRow[] = [];
+  const hiddenNames: string[] = [];
   for (const [at, row] of rows.entries()) {
     const parsed = repositorySchema.safeParse(row);
     if (!parsed.success) {
       malformed.push(malformedRow(row, parsed.error, at));
+      const { name = '' } = namedSchema.safeParse(row).data ?? {};
+      hiddenNames.push(name);
       continue;
     }
     const { id, name, full_name: fullName, url: address = null, created_at: createdAt = null } = parsed.data;
     const url = address && withoutUserInfo(address);
     const before = byId.get(id);
     if (before === undefined) byId.set(id, { id, name, fullName, url, createdAt });
-    else if (before.name !== name || before.fullName !== fullName) contradicted.add(id);
+    else if (before.name !== name || before.fullName !== fullName) {
+      contradicted.add(id);
+      hiddenNames.push(before.name, name);
+    }
   }
   return {
     repositories: [...byId.values()].filter(({ id }) => !contradicted.has(id)),
     isComplete: malformed.length === 0 && contradicted.size === 0,
+    hiddenNames,
     problems: [
       ...malformedSentences(
         'repositories',
