@@ -146,7 +146,9 @@ export class Transport {
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
-        if (answer.status !== 401) {
+        // A service may refuse a revoked key with 403, too; for the last key, `read` says what it means.
+        const mayTryNext = answer.status === 403 && !isContents && index < keys.length - 1;
+        if (answer.status !== 401 && !mayTryNext) {
           const value = await read(answer);
           if (!isContents && isWelcome(answer.status))
             this.keyring.accept(generation, key, keys.slice(0, index));
@@ -170,8 +172,9 @@ export class Transport {
     // How long the service wants no requests.
     const { date, 'retry-after': retryAfter } = answer.headers;
     const waitMs = retryAfterMs(retryAfter, serviceTimeMs(date) ?? Date.now());
-    // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4).
-    const isForAll = status === 429 || status === 503;
+    // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4). But one
+    // repository that the service is not done with must not keep all others from their turn.
+    const isForAll = status === 429 || (status === 503 && sent.isContents !== true);
     if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();
     if (!isPassing(status)) return answer;
     answer.body.destroy();
