@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { type WorkbookStatusFilter, WORKBOOKS_PATH, workbooksPath } from '../../lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -50,7 +51,7 @@ const MAX_READINGS = 4;
 
 /**
  * Reads all pages of the list of workbooks. If pages disagree, it reads the list again until they agree, or until two
- * readings in a row give the same bytes: then nothing shifted, but absence from it still proves nothing.
+ * readings in a row give the same: then nothing shifted, but absence from it still proves nothing.
  * @param memory the last reading of this list; written to
  * @returns null if the service has no v1: no token is configured, or it answers 404
  * @throws MirrorError `listing.inconsistent`, `listing.malformed`, `service.*`, `credentials.refused`
@@ -70,15 +71,28 @@ export async function readWorkbooks(
       continue;
     }
     if (pages.length === 0) return null;
-    const isSame =
-      last?.pages.length === pages.length &&
-      pages.every(({ contents }, at) => contents === last.pages[at]?.contents);
-    const rows = isSame ? last.list : joinPages(pages.map(({ contents }) => contents));
+    const rows = areSamePages(pages, last) ? last.list : joinPages(pages.map(({ contents }) => contents));
     const list = { ...rows, cached: pages.map(({ cached }) => cached).reduce(olderOf, null) };
     memory.workbooks = { pages, list };
-    if (list.doubt === null || isSame) return list;
+    if (list.doubt === null || isSameList(list, last?.list)) return list;
     if (readings === MAX_READINGS) throw inconsistent(list.doubt);
   }
+}
+
+/** Whether a reading gave the same bytes as the last one. */
+function areSamePages(
+  pages: readonly Page<WorkbookPage>[],
+  last: WorkbookMemory['workbooks'],
+): last is NonNullable<WorkbookMemory['workbooks']> {
+  return (
+    last?.pages.length === pages.length &&
+    pages.every(({ contents }, at) => contents === last.pages[at]?.contents)
+  );
+}
+
+/** Whether two readings gave the same: a page may hold something that differs with each request, as the time. */
+function isSameList(one: WorkbookList, other: WorkbookList | undefined): boolean {
+  return other !== undefined && isDeepStrictEqual({ ...one, cached: null }, { ...other, cached: null });
 }
 
 /** Joins pages to a list, and decides whether it is complete. */
@@ -107,18 +121,22 @@ function doubtAbout(pages: readonly WorkbookPage[], total: number, isTwice: bool
   return isTwice ? 'a row occurs twice' : null;
 }
 
-/** Whether a row occurs twice, and the repositories of rows that are on two pages. */
+/** Whether a row occurs twice, or its workbook on two pages, and the repositories of those. */
 function repetitionsIn(pages: readonly WorkbookPage[]) {
   const pageOf = new Map<string, WorkbookPage>();
+  const versions = new Set<string>();
   const repeated = new Set<string>();
   let isTwice = false;
   for (const page of pages) {
     for (const { id, branch, versionId, repository } of page.rows) {
-      const key = `${id}\n${branch}\n${versionId}`;
+      const key = `${id}\n${branch}`;
       const seen = pageOf.get(key);
-      isTwice ||= seen !== undefined;
-      if (seen !== undefined && seen !== page) repeated.add(repository);
+      const isOnTwo = seen !== undefined && seen !== page;
+      // A row that moved to a later page with a new version pushed another one off all pages.
+      isTwice ||= isOnTwo || versions.has(`${key}\n${versionId}`);
+      if (isOnTwo) repeated.add(repository);
       pageOf.set(key, page);
+      versions.add(`${key}\n${versionId}`);
     }
   }
   return { isTwice, repeated };
