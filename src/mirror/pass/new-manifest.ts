@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { type ListedRows, missingWorkbooks } from '../plan/contradictions.ts';
-import { fingerprintOfTree, rowsByFile, workbookOf } from '../plan/workbooks.ts';
+import { fingerprintOfTree, isDeletion, rowsByFile, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -103,7 +103,9 @@ function withVersions(
   { rows, hasAllRows }: ListedRows,
   branch: string,
 ): ManifestFile[] {
-  const own = rowsByFile(rows, branch, files);
+  // The version of a deletion is none of a file that is still there.
+  const existing = rows.filter((row) => !isDeletion(row));
+  const own = rowsByFile(existing, branch, files);
   return files.map((file) => {
     const row = own.get(file.path);
     if (row === undefined && (file.workbook === undefined || !hasAllRows)) return file;

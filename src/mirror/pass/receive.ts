@@ -179,6 +179,9 @@ async function receiveFile(
   return { path, sizeBytes, sha256, mtimeMs, mode: await setTime(stage, path, mtimeMs), crc32 };
 }
 
+/** Failures that another branch may not meet. */
+const CONCERNS_ONE = /^(?:service\.failed|(?:service|contents)\.wrong_kind)$/;
+
 /** Whether other contents of a repository are found: only then does a missing branch prove something about the branch. */
 export async function isReachable(
   service: Pick<PassService, 'exists'>,
@@ -188,7 +191,12 @@ export async function isReachable(
 ): Promise<boolean> {
   const others = branches.filter((branch) => branch !== target.branch);
   for (const branch of [HEAD_BRANCH, ...others]) {
-    if (await service.exists({ repository, branch, path: '', signal })) return true;
+    try {
+      if (await service.exists({ repository, branch, path: '', signal })) return true;
+    } catch (error) {
+      // A service may fail for a repository without a default branch, which says nothing about the others.
+      if (!(error instanceof MirrorError) || !CONCERNS_ONE.test(error.code)) throw error;
+    }
   }
   return false;
 }

@@ -4,7 +4,7 @@ import type { ActionSubject, PlanInput } from './actions.ts';
 import { assignBranchSegments, assignRepositoryPaths, lastSegment, parentPath } from './paths.ts';
 import { treeKey, type Published, targetOf } from './record.ts';
 import { owns, type Selection } from './selection.ts';
-import { isSettled, type RepositoryRows, rowsByName, targetDigest } from './workbooks.ts';
+import { isDeletion, isSettled, type RepositoryRows, rowsByName, targetDigest } from './workbooks.ts';
 
 /** A target, with everything that the plan needs to decide on it. */
 export interface Candidate extends ActionSubject {
@@ -98,7 +98,7 @@ function listedFacts(
   if (rows === null) return { fingerprint: null, isNamed: false, isSettled: true };
   return {
     fingerprint: targetDigest(rows, branch, tree?.borrowed),
-    isNamed: rows.byBranch.has(branch),
+    isNamed: rows.byBranch.get(branch)?.some((row) => !isDeletion(row)) === true,
     isSettled: isSettled(rows, branch),
   };
 }
@@ -164,8 +164,9 @@ function supersededBy(
   isAnyNamed: boolean,
 ): Candidate['superseded'] {
   if (!isAnyNamed) return 'no';
-  if (mirrored.length === 0) return 'known';
   const { fileCount = 0, treePresent = false } = head ?? {};
+  // Until a named branch is mirrored, a tree of `HEAD` is all that there is of the repository.
+  if (mirrored.length === 0) return treePresent ? 'no' : 'known';
   return !treePresent || mirrored.some((tree) => tree.fileCount >= fileCount) ? 'published' : 'no';
 }
 

@@ -152,13 +152,14 @@ export function targetDigest(
   return digest;
 }
 
-/** Values of a version's status that mean that the service has finished processing it, well or badly. */
-const FINISHED_STATUS =
-  /^(?:success(?:ful|fully)?|succeeded|done|completed?|finished|fail(?:ed|ure)?|errors?|errored)$/i;
+/** Values of a version's status that mean that the service has not finished processing it: `processing`, `pending`, `queued`. */
+const UNFINISHED_STATUS =
+  /ing$|^(?:queued|scheduled|started|in[-_ ]?progress|incomplete|un(?:finished|processed)|not .*)$/i;
 
 /**
  * Whether the service has finished processing every workbook of a branch. The specification names one status,
- * `success`, and a counter (sections 2.3 and 2.4); an absent status counts as finished.
+ * `success`, and a counter (sections 2.3 and 2.4). Every other status counts as finished unless its word says the contrary: a final one that
+ * is unknown would otherwise never let the target settle.
  */
 export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
   return (byBranch.get(branch) ?? []).every(isFinished);
@@ -166,7 +167,7 @@ export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean
 
 /** Whether the service has finished processing a workbook, see {@link isSettled}. */
 export function isFinished({ processing, versionStatus }: WorkbookRow): boolean {
-  return processing === 0 && (versionStatus === null || FINISHED_STATUS.test(versionStatus));
+  return processing === 0 && !UNFINISHED_STATUS.test(versionStatus ?? '');
 }
 
 /** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */
