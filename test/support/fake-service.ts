@@ -47,6 +47,10 @@ export class FakeKnobs extends ArchiveKnobs {
   duplicateRows = false;
   malformedRepositories: unknown[] = [];
   malformedWorkbooks: unknown[] = [];
+  /** The status for a key that is not accepted. */
+  refusal: 401 | 403 = 401;
+  /** Changes the rows of both lists. */
+  arrange = (rows: unknown[]): unknown[] => rows;
   /** Full names of repositories with listed workbooks that `/repos` does not list. */
   unlistedIntegrations: string[] = [];
   /** The only path of the list of repositories. */
@@ -393,7 +397,7 @@ export class FakeService {
     const credential = isV1 ? request.headers.authorization : request.headers['x-api-key'];
     if (!pathname.startsWith('/api/')) return html(404);
     if (isV1 && this.knobs.v1 !== 'on') return html(this.knobs.v1 === 'html-200' ? 200 : 404);
-    if (!this.accepts(isV1, credential)) return json(401, { detail: 'not authenticated' });
+    if (!this.accepts(isV1, credential)) return json(this.knobs.refusal, { detail: 'not authenticated' });
     const list = `/api${this.knobs.repositoriesPath}`;
     if (pathname === list) return json(200, this.repositoryList());
     if (pathname === '/api/v1/workbooks') return this.page(new URLSearchParams(search));
@@ -415,7 +419,7 @@ export class FakeService {
         : { url: repository.url, created_at: instant(repository.createdAtMs, microseconds) }),
       ...(extraFields ? { owner: { id: 7 }, archived: false, tags: [] } : {}),
     }));
-    return [...rows, ...this.knobs.malformedRepositories];
+    return this.knobs.arrange([...rows, ...this.knobs.malformedRepositories]);
   }
 
   private page(query: URLSearchParams): Reply {
@@ -486,7 +490,7 @@ export class FakeService {
       return workbookRow(integration, 'main', 'ghost.xlsx', version, knobs);
     });
     const doubled = knobs.duplicateRows ? rows.slice(0, 1) : [];
-    return [...rows, ...doubled, ...ghosts, ...knobs.malformedWorkbooks];
+    return knobs.arrange([...rows, ...doubled, ...ghosts, ...knobs.malformedWorkbooks]);
   }
 
   private async contents(
