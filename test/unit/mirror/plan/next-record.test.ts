@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { type ErrorCode, MirrorError } from '../../../../src/lib/errors/errors.ts';
@@ -312,24 +311,6 @@ describe('the decisions about a target', () => {
       now = after(now, { kind: 'held' }, { reason: `reason ${times}` });
     expect(now.decisions.map(({ reason }) => reason)).toEqual(
       Array.from({ length: 20 }, (_, index) => `reason ${29 - index}`),
-    );
-  });
-
-  it('never grow without bound', () => {
-    const kinds = (['missing', 'absent', 'retired'] as const).map((kind): Outcome => ({ kind }));
-    const someOutcome = fc.constantFrom(KEPT, HELD, FAILED, pulledOutcome(1), ...kinds);
-    fc.assert(
-      fc.property(fc.array(someOutcome, { maxLength: 60, size: 'max' }), (outcomes) => {
-        let now = record();
-        let missing = 0;
-        for (const outcome of outcomes) {
-          now = after(now, outcome, { reason: outcome.kind });
-          missing = outcome.kind === 'missing' ? missing + 1 : 0;
-          expect(now.missingPasses).toBe(missing);
-          expect(now.failure !== null && outcome.kind !== 'held' && outcome.kind !== 'failed').toBe(false);
-        }
-        expect(now.decisions.length).toBeLessThanOrEqual(20);
-      }),
     );
   });
 });
