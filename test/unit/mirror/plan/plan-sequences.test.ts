@@ -361,15 +361,6 @@ describe('in any history of a service', () => {
     });
   });
 
-  it('no tree is retired because of an empty or incomplete list of repositories', () => {
-    holdsAlways((pass) => {
-      const { repositories, repositoriesComplete } = pass.input.listing;
-      if (repositories.length > 0 && repositoriesComplete) return;
-      const listed = repositories.map(({ id }) => id);
-      for (const { tree } of lostIn(pass)) expect(listed).toContain(tree.repository.id);
-    });
-  });
-
   it('a branch’s tree is retired only after its contents were clearly absent often enough', () => {
     holdsAlways((pass, until) => {
       for (const { tree, action } of lostIn(pass)) {
@@ -380,19 +371,6 @@ describe('in any history of a service', () => {
         );
         expect(absences.length).toBeGreaterThanOrEqual(RETIRE_AFTER);
         expect(pass.step.contents).not.toBe('failing');
-      }
-    });
-  });
-
-  it('the tree without a branch is retired only when a tree with a branch exists', () => {
-    holdsAlways(({ plan, before }) => {
-      for (const { reason, target } of plan) {
-        if (reason !== 'branch-known') continue;
-        expect(target.branch).toBe(HEAD_BRANCH);
-        const others = [...before.trees.values()].filter(
-          ({ facts }) => facts.repository.id === target.repositoryId && facts.branch !== HEAD_BRANCH,
-        );
-        expect(others.length).toBeGreaterThan(0);
       }
     });
   });
