@@ -81,13 +81,6 @@ describe('another service in the same directory', () => {
     expect((await command(['sync'])).exitCode).toBe(0);
   });
 
-  it('leaves no secret of an address in the directory', async () => {
-    const { command, service, text } = await mirrored();
-    const baseUrl = service.baseUrl.replace('http://', 'http://user:hidden-word@');
-    await command(['sync'], { SERVICE_BASE_URL: baseUrl });
-    expect(await text('inventory.json')).not.toContain('hidden-word');
-  });
-
   it('includes a new installation at the same address', async () => {
     const { command, service, text } = await mirrored();
     service.repositories.splice(0);
