@@ -139,16 +139,6 @@ describe('the command after publishing', () => {
     expect(await stand.ran()).toEqual(['A/main known', 'B/main unknown', 'C/main known']);
   });
 
-  it('runs at the next start for changes before a crash, without a list of files', async () => {
-    const stand = await startStand(LOG);
-    stand.trees.set('A/main', { id: 'a', publishedAtMs: 1 });
-    await stand.look();
-    stand.trees.set('A/main', { id: 'a', publishedAtMs: 2 });
-    await stand.restart();
-    await stand.look();
-    expect(await stand.ran()).toEqual(['published A/main unknown ', 'published A/main unknown ']);
-  });
-
   it('receives that a target left, even if no run for it had succeeded', async () => {
     const stand = await startStand(`${LOG}; exit 1`);
     stand.publish('A/main', 1, 'a');
