@@ -108,17 +108,6 @@ it('an inventory that is a link is neither followed nor written through, and is 
 });
 
 describe('a target that is lost with its manifest', () => {
-  it('is reported by the next pass, and pulled again', async () => {
-    const { mirror } = await mirrored();
-    await mirror.whileClosed(() => lose(mirror, 'A/main'));
-    await mirror.pass();
-    expect(mirror.eventsOf('target.lost')).toEqual([{ name: 'target.lost', target: 'A/main' }]);
-    await mirror.expectExact();
-    await mirror.pass();
-    expect(mirror.eventsOf('target.lost')).toHaveLength(1);
-    expect(await listed(mirror)).toEqual(['A/main', 'B/main', 'org/C.git/main']);
-  });
-
   it('stays in the inventory while it cannot be pulled, and is reported once', async () => {
     const { service, mirror } = await mirrored();
     await mirror.whileClosed(() => lose(mirror, 'A/main'));
