@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { cp, mkdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 
 import { loadSettings } from '../../src/config/load.ts';
@@ -100,9 +100,6 @@ async function settingsOf(map: Resource, container: Container, ordinal: number) 
   const env: Record<string, string> = { WORKBOOK_MIRROR_DIRECTORY: '/data' };
   for (const { name } of container.env ?? []) env[name] = 'rediss://user:word@redis.example.com:6379';
   vi.stubEnv('JOB_COMPLETION_INDEX', String(ordinal));
-  onTestFinished(() => {
-    vi.unstubAllEnvs();
-  });
   return loadSettings({ flags: {}, env, configFile, needs: ['service', 'directory'] }).settings;
 }
 

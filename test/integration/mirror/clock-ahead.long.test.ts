@@ -1,7 +1,7 @@
 import { readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
 
@@ -17,10 +17,6 @@ async function ahead<T>(work: () => Promise<T>, aheadMs = 2 * YEAR_MS): Promise<
     vi.useRealTimers();
   }
 }
-
-afterEach(() => {
-  vi.useRealTimers();
-});
 
 async function started(): Promise<MirrorCommands> {
   const commands = await startCommands();

@@ -21,7 +21,6 @@ beforeEach(async () => {
 });
 
 afterEach(() => {
-  vi.useRealTimers();
   process.off('worker', onWorker);
 });
 

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import type { FakeKnobs } from '../../../support/fake-service.ts';
 import { startCommands } from '../../../support/mirror-commands.ts';
@@ -23,7 +23,6 @@ async function user(
 ) {
   const { service, command, status, tree, text } = await startCommands(knobs);
   vi.useFakeTimers({ toFake: ['Date'] });
-  onTestFinished(() => void vi.useRealTimers());
   const repository = service.addRepository(fullName, files);
   const run = (...args: readonly string[]) => command(args, { GUARD_FILES: 'off' });
   return {

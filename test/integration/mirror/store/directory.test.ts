@@ -2,7 +2,7 @@ import { cpSync, renameSync, writeFileSync } from 'node:fs';
 import { cp, lstat, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 
 import { rot } from '../../../support/published.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -24,7 +24,6 @@ async function startMirrored(settings: HarnessSettings = {}) {
 
 it('changed bytes on disk, with unchanged metadata, are found and repaired by the full check', async () => {
   vi.useFakeTimers({ toFake: ['Date'] });
-  onTestFinished(() => void vi.useRealTimers());
   const { mirror } = await startMirrored();
   const folder = join(mirror.directory, 'mirror/Accounting/main');
   const { ino } = await lstat(join(folder, 'same.xlsx'));

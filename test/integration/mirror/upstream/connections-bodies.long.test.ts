@@ -112,7 +112,6 @@ describe('a body', () => {
     vi.stubEnv('HTTP_PROXY', await listen(proxy));
     vi.stubEnv('NO_PROXY', undefined);
     vi.stubEnv('no_proxy', undefined);
-    onTestFinished(() => void vi.unstubAllEnvs());
     expect((await read(connectTo(address), `${address}/length`)).digest).toBe(DIGEST);
   });
 

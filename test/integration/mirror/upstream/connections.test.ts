@@ -20,7 +20,6 @@ beforeEach(() => {
     vi.stubEnv(name, undefined);
     vi.stubEnv(name.toUpperCase(), undefined);
   }
-  return () => vi.unstubAllEnvs();
 });
 
 const answers: RequestListener = (_request, response) => {

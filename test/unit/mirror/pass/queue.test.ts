@@ -114,7 +114,6 @@ beforeEach(() => {
 
 afterEach(() => {
   expect(vi.getTimerCount()).toBe(0);
-  vi.useRealTimers();
 });
 
 describe('the queue of pulls', () => {

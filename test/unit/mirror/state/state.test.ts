@@ -1,7 +1,7 @@
 import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 import type { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import { type Database, openInMemory } from '../../../../src/mirror/state/database.ts';
@@ -259,9 +259,6 @@ describe('the state cache', () => {
 
   it('reports once that its store fails, and once more that it answers again', async () => {
     vi.useFakeTimers({ toFake: ['performance'] });
-    onTestFinished(() => {
-      vi.useRealTimers();
-    });
     const reports: string[] = [];
     const database = openInMemory();
     let isFailing = true;

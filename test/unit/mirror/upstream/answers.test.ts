@@ -29,7 +29,6 @@ describe('a body', () => {
     beforeEach(() => void vi.useFakeTimers());
     afterEach(() => {
       expect(vi.getTimerCount()).toBe(0);
-      vi.useRealTimers();
     });
 
     it.each([
