@@ -1,4 +1,5 @@
-import { access, readdir } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { expect, it } from 'vitest';
@@ -90,13 +91,7 @@ async function escapes(directory: string): Promise<string[]> {
   const found: string[] = [];
   for (let folder = dirname(directory); ; folder = dirname(folder)) {
     const path = join(folder, ESCAPED);
-    if (
-      await access(path).then(
-        () => true,
-        () => false,
-      )
-    )
-      found.push(path);
+    if (existsSync(path)) found.push(path);
     if (folder === dirname(folder)) break;
   }
   const inside = await readdir(directory, { recursive: true });

@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { access, readFile, rm, writeFile } from 'node:fs/promises';
+import { existsSync } from 'node:fs';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { crc32, gzipSync } from 'node:zlib';
@@ -167,13 +168,6 @@ function downloadPath(
   return context.downloadFile({ ...request(), path, expected });
 }
 
-async function isThere(): Promise<boolean> {
-  return access(destination).then(
-    () => true,
-    () => false,
-  );
-}
-
 beforeEach(async () => {
   folder = await temporaryFolder();
   destination = join(folder, 'download');
@@ -220,7 +214,7 @@ describe('a download that breaks off', () => {
     moods = Array.from({ length: 100 }, () => ({ cutAfter: 1000 }));
     await expect(download(open())).rejects.toMatchObject({ code: 'contents.interrupted' });
     expect(asked).toHaveLength(5);
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 
   it.each<[string, Mood, boolean]>([
@@ -253,7 +247,7 @@ describe('a download that breaks off', () => {
     moods = [{ cutAfter: 300_000, isChunked: true }, { isChunked: true }];
     const context = open({}, 900_000);
     await expect(download(context)).rejects.toMatchObject({ code: 'contents.too_large' });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 
   const LIES: readonly Mood[] = [
@@ -310,7 +304,7 @@ describe('a download that breaks off', () => {
         } else if (found?.kind === 'file') {
           expect(wanted.equals(await kept())).toBe(true);
         } else {
-          expect(await isThere()).toBe(false);
+          expect(existsSync(destination)).toBe(false);
         }
       }),
       { numRuns: 150 },
@@ -344,7 +338,7 @@ describe('a single file', () => {
   it.each([404, 410, 400])('is not found with status %i', async (status) => {
     moods = [{ status }];
     expect(await downloadPath(open(), 'a.bin')).toEqual({ kind: 'not-found' });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 
   it.each([
@@ -354,7 +348,7 @@ describe('a single file', () => {
   ])('fails with status %i', async (status, code) => {
     moods = Array.from({ length: 9 }, () => ({ status }));
     await expect(downloadPath(open(), 'a.bin')).rejects.toMatchObject({ code });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 
   it.each<[string, FileRequest['expected'], Mood]>([
@@ -365,7 +359,7 @@ describe('a single file', () => {
     state = randomBytes(1000);
     moods = [mood];
     expect(await downloadPath(open(), 'a.bin', expected)).toEqual({ kind: 'different' });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 
   it('ends when the pass is abandoned, and leaves nothing behind', async () => {
@@ -375,7 +369,7 @@ describe('a single file', () => {
     const context = open({ onProgress: () => abort.abort() });
     const left = context.downloadFile({ ...request(abort.signal), path: 'a.bin', expected: {} });
     await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 });
 
@@ -402,7 +396,7 @@ describe('a limited download', () => {
     const context = open({ onProgress: () => setImmediate(() => abort.abort()) }, undefined, 1000);
     const left = context.download({ ...request(abort.signal), etag: null });
     await expect(left).rejects.toMatchObject({ code: 'pass.abandoned' });
-    expect(await isThere()).toBe(false);
+    expect(existsSync(destination)).toBe(false);
   });
 });
 
