@@ -375,17 +375,6 @@ describe('in any history of a service', () => {
     });
   });
 
-  it('a tree is kept as verified only if its listing is the same as when it was published', () => {
-    holdsAlways(({ plan, input }) => {
-      for (const { kind, reason, fingerprint, target } of plan) {
-        if (kind !== 'keep' || reason === 'absent') continue;
-        expect(input.listing.workbooks).not.toBeNull();
-        const tree = input.published.find((each) => keyOf(each) === targetKey(target));
-        expect(tree?.fingerprint).toBe(fingerprint);
-      }
-    });
-  });
-
   it('one bad row does not affect the targets of other repositories', () => {
     const badRow = fc.constantFrom('workbooksComplete', 'repositoriesComplete');
     const law = (steps: readonly Step[], id: string, incomplete: string): void => {
