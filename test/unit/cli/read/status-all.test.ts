@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { judgeWhole } from '../../../../src/cli/read/status-all.ts';
@@ -52,25 +51,5 @@ describe('judgeWhole', () => {
     const whole = judgeWhole([old, forgotten, report(1, 2), report(2, 2)], NOW_MS);
     expect(whole).toMatchObject({ count: 2, isWell: false, disagreeing: [old] });
     expect(judgeWhole([forgotten, report(1, 2), report(2, 2)], NOW_MS).isWell).toBe(true);
-  });
-
-  it('has one state for each share for any reports, and is well only if all are', () => {
-    const any = fc.record({
-      index: fc.integer({ min: 1, max: 4 }),
-      count: fc.integer({ min: 4, max: 5 }),
-      age: fc.integer({ min: 0, max: 120_000 }),
-      notWell: fc.integer({ min: 0, max: 1 }),
-    });
-    fc.assert(
-      fc.property(fc.array(any, { maxLength: 12 }), (facts) => {
-        const reports = facts.map(({ index, count, age, notWell }) =>
-          report(index, count, { writtenAtMs: NOW_MS - age, notWell }),
-        );
-        const { count, shares, disagreeing, isWell } = judgeWhole(reports, NOW_MS);
-        expect(shares.map(({ index }) => index)).toEqual(Array.from({ length: count }, (_, at) => at + 1));
-        const areAllWell = shares.every(({ state }) => state === 'well');
-        expect(isWell).toBe(count > 0 && areAllWell && disagreeing.length === 0);
-      }),
-    );
   });
 });
