@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { chooseFiles } from '../../../../src/cli/history/kept-files.ts';
@@ -43,14 +42,5 @@ describe('the files that a path means', () => {
     expect(chosen(tree(NFD), NFC)).toEqual([NFD]);
     expect(chosen(tree(NFD, NFC), NFC)).toEqual([NFC]);
     expect(chosen(tree(NFD, NFC), NFD)).toEqual([NFD]);
-  });
-
-  it('are found by the path of every file', () => {
-    const paths = fc.uniqueArray(fc.string({ unit: 'grapheme', minLength: 1 }), { minLength: 1 });
-    fc.assert(
-      fc.property(paths, (names) => {
-        for (const name of names) expect(chosen(tree(...names), name)).toEqual([name]);
-      }),
-    );
   });
 });
