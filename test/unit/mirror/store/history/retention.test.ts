@@ -19,17 +19,6 @@ describe('the pruned part of the history', () => {
   const policies = fc.record({ retired: retentions, replaced: retentions });
   const OFF: Retention = { kind: 'off' };
 
-  it('is a subset, and the rest is not pruned again', () => {
-    fc.assert(
-      fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
-        const pruned = prunable(all, policy, nowMs);
-        const left = all.filter((each) => !pruned.includes(each));
-        expect(pruned.every((each) => all.includes(each))).toBe(true);
-        expect(prunable(left, policy, nowMs)).toEqual([]);
-      }),
-    );
-  });
-
   it('is never newer than any kept tree of the same target, which needs it', () => {
     fc.assert(
       fc.property(kept, policies, fc.nat(2000), (all, policy, nowMs) => {
