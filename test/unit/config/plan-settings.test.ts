@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import * as planSettings from '../../../src/config/plan-settings.ts';
@@ -9,11 +8,7 @@ import { HOUR_MS } from '../../support/builders.ts';
 
 const { formatRetention, formatShard, deletionLimit, retention, parseShard } = planSettings;
 const OFF: DeletionLimit = { kind: 'off' };
-const limits: fc.Arbitrary<DeletionLimit> = fc.oneof(
-  fc.constant(OFF),
-  fc.nat({ max: 999_999_999 }).map((count) => ({ kind: 'count', count }) as const),
-  fc.nat({ max: 100 }).map((percent) => ({ kind: 'share', percent }) as const),
-);
+
 describe('a limit of deletions', () => {
   it.each<[string, DeletionLimit]>([
     ['20%', { kind: 'share', percent: 20 }],
@@ -21,20 +16,13 @@ describe('a limit of deletions', () => {
     ['0', { kind: 'count', count: 0 }],
     ['100', { kind: 'count', count: 100 }],
     ['off', OFF],
-  ])('is read from %j', (text, limit) => {
+  ])('is read from %j, and reads back what it writes', (text, limit) => {
     expect(deletionLimit.parse(text, '')).toEqual(limit);
+    expect(deletionLimit.parse(String(deletionLimit.spell?.(limit)), '')).toEqual(limit);
   });
 
   it.each(['', '%', '-1', '101%', '20 percent', '1e3', '0x10', 'Off'])('refuses %j', (text) => {
     expect(() => deletionLimit.parse(text, '')).toThrow(MirrorError);
-  });
-
-  it('reads back what it writes', () => {
-    fc.assert(
-      fc.property(limits, (limit) => {
-        expect(deletionLimit.parse(String(deletionLimit.spell?.(limit)), '')).toEqual(limit);
-      }),
-    );
   });
 });
 
