@@ -1,24 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { ownerOf, owns } from '../../../../src/mirror/plan/selection.ts';
+import { ownerOf } from '../../../../src/mirror/plan/selection.ts';
 
 const ids = fc.uniqueArray(fc.oneof(fc.string(), fc.uuid()), { maxLength: 300 });
 const counts = fc.integer({ min: 1, max: 60 });
 
 describe('ownerOf', () => {
-  it('gives every repository exactly one owner among the shards of a count', () => {
-    fc.assert(
-      fc.property(ids, counts, (repositories, count) => {
-        for (const id of repositories) {
-          const shards = Array.from({ length: count }, (_, at) => ({ index: at + 1, count }));
-          const owners = shards.filter((shard) => owns(shard, id));
-          expect(owners.map(({ index }) => index)).toEqual([ownerOf(id, count)]);
-        }
-      }),
-    );
-  });
-
   it('moves repositories only to an added instance, and only those of a removed one', () => {
     fc.assert(
       fc.property(ids, counts, (repositories, count) => {
