@@ -1,14 +1,12 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { foldersWith } from '../../../../../src/lib/paths/file-name.ts';
-import { type ManifestFile, treeChanges } from '../../../../../src/mirror/store/manifest.ts';
+import type { ManifestFile } from '../../../../../src/mirror/store/manifest.ts';
 import {
   choosePublishMethod,
   guardedMoves,
   type Move,
   moveRenames,
-  type PublishMode,
   publishRenames,
   type PublishSituation,
   type Rename,
@@ -175,6 +173,12 @@ describe('the publishing of a change', () => {
     ['two changed files', { changes: two }, 'exchange'],
     ['the first time with publish: link', { place: 'gone', changes: two, mode: 'link' }, 'link'],
     ['nothing but facts with publish: link', { mode: 'link', place: 'link' }, 'manifest'],
+    ['nothing but facts with publish: link, in a folder', { mode: 'link' }, 'link'],
+    [
+      'one changed file over a link with publish: link',
+      { changes: one, mode: 'link', place: 'link' },
+      'link',
+    ],
     ['one changed file in place of a link', { changes: one, place: 'link' }, 'exchange'],
     [
       'two changed files over a link, no swapping',
@@ -196,32 +200,6 @@ describe('the publishing of a change', () => {
     ['one file less in a folder that is removed', removed('f/a'), 'exchange'],
   ])('%s', (_what, fields, method) => {
     expect(chosen(fields)).toBe(method);
-  });
-
-  it('changes a tree in place only if one system call makes the whole change, and only with publish: auto', () => {
-    const path = fc.constantFrom('a', 'b', 'f/a', 'f/b', 'f/g/a', 'h/a');
-    const tree = fc
-      .uniqueArray(fc.tuple(path, fc.constantFrom('1', '2')), { selector: ([each]) => each })
-      .map((pairs) => pairs.map(([each, sha256]) => manifestFile(each, { sha256 })));
-    const folders = (of: readonly ManifestFile[]): string[] =>
-      [...foldersWith(of.map(({ path: each }) => each))].sort();
-    const mode = fc.constantFrom<PublishMode>('auto', 'exchange', 'rename', 'link');
-    const disks = fc.record({ canExchange: fc.boolean(), place: fc.constantFrom('link', 'folder') });
-    fc.assert(
-      fc.property(tree, tree, mode, disks, (before, after, publish, { canExchange, place }) => {
-        const isLinked = place === 'link';
-        const found = treeChanges(before, after);
-        const method = chosen({ mode: publish, canExchange, place, changes: found, files: after });
-        const all = [...found.added, ...found.changed, ...found.removed];
-        expect(method === 'manifest').toBe(all.length === 0 && (publish !== 'link' || isLinked));
-        expect(method === 'link').toBe(publish === 'link' && method !== 'manifest');
-        if (method === 'exchange') expect((canExchange && publish !== 'rename') || isLinked).toBe(true);
-        if (isLinked) expect(['manifest', 'link', 'exchange']).toContain(method);
-        if (publish !== 'auto' || all.length !== 1) expect(method).not.toBe('in-place');
-        if (method === 'in-place') expect(folders(after)).toEqual(folders(before));
-      }),
-      { numRuns: 1000 },
-    );
   });
 });
 
