@@ -8,7 +8,7 @@ import { joinSignals, Places } from '../../lib/concurrency/concurrency.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { sendReply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson, RequestError } from '../../lib/http/request.ts';
-import { scrub } from '../../lib/text/scrub.ts';
+import { scrubbed } from '../../lib/text/scrub.ts';
 import { refusal } from '../web/routes.ts';
 
 /** The longest body of a request, in bytes: names of some thousand targets. */
@@ -92,7 +92,7 @@ async function taskIn(
 function beginReply(response: ServerResponse, secrets: () => readonly string[]) {
   response.writeHead(200, { 'content-type': 'application/x-ndjson' }).flushHeaders();
   const send = (line: ReplyLine<unknown>): void => {
-    if (!response.destroyed) response.write(`${scrub(JSON.stringify(line), secrets())}\n`);
+    if (!response.destroyed) response.write(`${JSON.stringify(scrubbed(line, secrets()))}\n`);
   };
   const isRead = (): boolean => response.writableLength <= MOST_UNREAD_BYTES;
   let nextTextMs = 0;

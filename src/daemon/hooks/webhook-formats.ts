@@ -1,3 +1,4 @@
+import { maskedJson } from '../../lib/text/scrub.ts';
 import type { Notification } from './notifications.ts';
 
 /** Formats of notifications: data, or a message for people in the form of a service. */
@@ -34,7 +35,7 @@ export function webhookContent(
   { id, type, at, host, fields }: WebhookMessage,
   scrub: (text: string) => string,
 ) {
-  if (format === 'json') return json(scrub(JSON.stringify({ id, type, at, host, ...fields })));
+  if (format === 'json') return json(maskedJson({ id, type, at, host, ...fields }, scrub));
   const weight = weightOf(type, fields['triedAgain'] === true);
   const title = scrub(`${type.replace('.', ' ')} (${host})`);
   // Half a surrogate pair, from a name or the cut, makes JSON that some receivers refuse.

@@ -4,7 +4,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { type EventLevel, type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import { scrub } from '../../lib/text/scrub.ts';
+import { scrub, scrubbed } from '../../lib/text/scrub.ts';
 import {
   type Emphasis,
   emphasised,
@@ -46,19 +46,18 @@ export function createEventLog(options: LoggerOptions) {
       formatters: { level: (label) => ({ level: label }) },
     },
     {
-      write: (line) => options.write(escapedJson(scrub(line, options.secrets())), currentLevel),
+      write: (line) => options.write(escapedJson(line), currentLevel),
     },
   );
   return {
     /** Receives events, and writes those of sufficient level. */
     sink: (event: MirrorEvent): void => {
-      const { name, ...fields } = event;
+      const { name, ...fields } = scrubbed(event, options.secrets());
       currentLevel = levelOf(event);
-      const message = String(describeEvent(event));
+      const message = scrub(String(describeEvent(event)), options.secrets());
       if (options.format === 'json') log[currentLevel]({ event: name, ...fields }, message);
       else if (log.isLevelEnabled(currentLevel)) {
-        const clean = escaped(scrub(message, options.secrets()));
-        options.write(prettyLine(Date.now(), currentLevel, clean, options.colors), currentLevel);
+        options.write(prettyLine(Date.now(), currentLevel, escaped(message), options.colors), currentLevel);
       }
     },
     /** Sets the lowest level of the lines from now on. */

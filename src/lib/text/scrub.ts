@@ -16,12 +16,30 @@ export function scrub(text: string, secrets: readonly string[]): string {
   return clean;
 }
 
+/** Fields that hold words of this program, as the names of events: they keep their meaning even if a secret is such a word. */
+const OWN_FIELDS: ReadonlySet<string> = new Set([
+  'name',
+  'code',
+  'event',
+  'type',
+  'trigger',
+  'reason',
+  'kind',
+]);
+const OWN_WORD = /^[a-z]+(?:[._-][a-z_]+)*$/;
+
+/** A value as JSON with every text in it masked. */
+export function maskedJson(value: object, mask: (text: string) => string): string {
+  return JSON.stringify(value, (field, member: unknown) => {
+    if (typeof member !== 'string' || (OWN_FIELDS.has(field) && OWN_WORD.test(member))) return member;
+    return mask(member);
+  });
+}
+
 /** A value of JSON with every text in it masked; one without secrets is returned unchanged. */
 export function scrubbed<T extends object>(value: T, secrets: readonly string[]): T {
   const text = JSON.stringify(value);
   if (scrub(text, secrets) === text) return value;
-  const masked = (_name: string, member: unknown): unknown =>
-    typeof member === 'string' ? scrub(member, secrets) : member;
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- only texts differ
-  return JSON.parse(text, masked) as T;
+  return JSON.parse(maskedJson(value, (member) => scrub(member, secrets))) as T;
 }

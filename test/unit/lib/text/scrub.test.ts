@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { scrub } from '../../../../src/lib/text/scrub.ts';
+import { scrub, scrubbed } from '../../../../src/lib/text/scrub.ts';
 
 describe('a text that is scrubbed', () => {
   it.each([
@@ -37,5 +37,15 @@ describe('a text that is scrubbed', () => {
 
   it('keeps no end of a secret that begins like another one', () => {
     expect(scrub('the key is abcd-1234-5678', ['abcd', 'abcd-1234-5678'])).not.toContain('5678');
+  });
+});
+
+it('a value keeps the words of the program, although a secret is one of them', () => {
+  const event = { name: 'pass.finished', code: 'service.busy', message: 'the pass', reason: 'a pass' };
+  expect(scrubbed(event, ['pass', 'service'])).toEqual({
+    name: 'pass.finished',
+    code: 'service.busy',
+    message: 'the [secret]',
+    reason: 'a [secret]',
   });
 });
