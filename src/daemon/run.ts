@@ -184,8 +184,11 @@ async function passUntilStopped(
     drift.afterPass();
     memory.atRest();
   });
+  // Settings that were refused on standby are read by now. What listening reports below comes after a failure on standby.
+  const early = daemon.early.splice(0).filter(({ name }) => name !== 'settings.refused');
+  for (const event of early) status.sink(event);
   const http = part(await startHttp(settings.current, status, emit, loop.ask));
-  for (const event of daemon.early.splice(0)) for (const { sink } of [status, http]) sink(event);
+  for (const event of early) http.sink(event);
   listeners.http = http.sink;
   const hooks = createHooks(settings.current, mirror, emit, status.readMirror);
   part({ close: () => hooks.close(HOOKS_CLOSE_MS) });

@@ -58,6 +58,18 @@ describe('settings that change while the daemon runs', () => {
     await daemon.prints(/"level":"info"[^\n]*"settings\.restart_unneeded"/);
   });
 
+  it('are found where a link leads to', async () => {
+    const embedded = await startEmbedded();
+    const [folder, other] = [await temporaryFolder(), await temporaryFolder()];
+    const put = (text: string): Promise<void> => writeFile(join(other, 'real.yaml'), text);
+    await put(NEVER);
+    await symlink(join(other, 'real.yaml'), join(folder, 'config.yaml'));
+    const daemon = start(['run', '--config', join(folder, 'config.yaml')], embedded.settings);
+    await daemon.prints(/"pass\.finished"/);
+    await put(`${NEVER}\nconcurrency: 2\n`);
+    await daemon.prints(/"settings\.reloaded","changed":\["concurrency"\]/);
+  });
+
   it('are found in a folder that Kubernetes swaps by a link', async () => {
     const embedded = await startEmbedded();
     const folder = await temporaryFolder();

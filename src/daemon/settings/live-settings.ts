@@ -1,3 +1,4 @@
+import { existsSync, realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { watch } from 'chokidar';
@@ -93,8 +94,10 @@ export function failureIn(error: unknown): EventFailure {
   return { ...failure, message: oneLine(failure.message) };
 }
 
+/** The files of the settings and, where one is a link, the file that it leads to. */
 function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {
-  return [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
+  const named = [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
+  return named.flatMap((file) => [file, existsSync(file) ? realpathSync(file) : file]);
 }
 
 /** Quiet time before files are read, in milliseconds: editors and Kubernetes replace files in several steps. */
