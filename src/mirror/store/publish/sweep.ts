@@ -26,12 +26,13 @@ export async function sweep(
 ): Promise<readonly string[]> {
   const { layout, native, now } = disk;
   await disk.lock.check();
-  await onDisk('removing leases that are over', () => sweepLeases(layout, now()));
-  await onDisk('removing replaced trees', () =>
-    onDiskOfAll(disk, 'trash', (each) => sweepTrash(each, signal)),
-  );
-  await onDisk('removing trees that no link leads to', () => removeOldTrees(disk, signal));
+  const removed = await Promise.allSettled([
+    onDisk('removing leases that are over', () => sweepLeases(layout, now())),
+    onDisk('removing replaced trees', () => onDiskOfAll(disk, 'trash', (each) => sweepTrash(each, signal))),
+    onDisk('removing trees that no link leads to', () => removeOldTrees(disk, signal)),
+  ]);
   const pruned = await withCommonLock(layout, native, () => pruneHistory(disk, historyNowMs, signal));
+  for (const result of removed) if (result.status === 'rejected') throw result.reason;
   return pruned.map(({ path, name }) => `${path}/${name}`);
 }
 
@@ -47,18 +48,23 @@ async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: A
   );
 }
 
-/** Removes the trees in order; stops once a lease holds. */
+/** Removes the trees in order; stops once a lease holds. One that cannot be removed does not keep the others. @throws its error at the end */
 async function removeUnlessLeased(
   gate: PublishGate,
   names: readonly string[],
   signal: AbortSignal | undefined,
   remove: (name: string) => Promise<void>,
 ): Promise<void> {
-  try {
-    for (const name of names) await gate.pass(() => remove(name), signal);
-  } catch (error) {
-    if (!(error instanceof LeasedError)) throw error;
+  const failures: unknown[] = [];
+  for (const name of names) {
+    try {
+      await gate.pass(() => remove(name), signal);
+    } catch (error) {
+      if (error instanceof LeasedError) break;
+      failures.push(error);
+    }
   }
+  if (failures.length > 0) throw failures[0];
 }
 
 /** How often to search for unlinked trees, in milliseconds: it reads the place of every target. */

@@ -5,7 +5,7 @@ import { openStage } from '../../../../src/mirror/store/publish/stage.ts';
 import { sweep } from '../../../../src/mirror/store/publish/sweep.ts';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, open, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
@@ -92,6 +92,24 @@ describe('publishing', () => {
     expect(await readdir(store.layout.trash)).toEqual([]);
     expect(await textsIn(place)).toEqual({ 'a.txt': 'ONE' });
   });
+
+  it.skipIf(process.getuid?.() === 0)(
+    'removes replaced trees although one of them cannot be removed',
+    async () => {
+      let nowMs = Date.now();
+      const { store } = await started(first, { publish: 'exchange', now: () => nowMs });
+      await publishFiles(store, PATH, { 'a.txt': 'ONE' });
+      const [stuck = ''] = await readdir(store.layout.trash);
+      const folder = join(store.layout.trash, stuck);
+      await chmod(folder, 0o500);
+      onTestFinished(() => chmod(folder, 0o700));
+      nowMs += 1;
+      await publishFiles(store, PATH, { 'a.txt': 'TWO' });
+      nowMs += 60_001;
+      await expect(sweep(store, nowMs)).rejects.toMatchObject({ code: 'disk.failed' });
+      expect(await readdir(store.layout.trash)).toEqual([stuck]);
+    },
+  );
 
   it('moves a tree without manifest, and another repository’s tree, into the history', async () => {
     const directory = await temporaryFolder();
