@@ -245,8 +245,8 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
   }
 }
 
-/** Always the same, so that the next run takes one that a crash left. */
-const NEW = '.workbook-mirror-new';
+/** Always the same, so that the next run takes one that a crash left. No branch has this path: there, `%` begins a number. */
+const NEW = '.workbook-mirror%new';
 
 /**
  * Makes a folder where it gets the group of the folder around it (the system gives it to non-members, too), and moves
