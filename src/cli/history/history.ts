@@ -35,7 +35,7 @@ export async function listHistory(settings: SettingsFor<'directory'>, asked: str
   const kept = [];
   // One at a time: the history may be long, and a manifest large.
   for (const { path, kind, atMs, tree, manifest: file } of chosen) {
-    const manifest = await readManifest(file);
+    const manifest = await readManifest(file).catch(() => null);
     kept.push({
       target: path,
       kind,

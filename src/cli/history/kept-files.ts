@@ -34,6 +34,11 @@ export async function pathOf(layout: DirectoryLayout, asked: string): Promise<st
   return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
 }
 
+/** Whether a state is that of a time. A clock that was set back gave one a time before that of its publish, which `history list` shows. */
+function isOf({ manifest, left }: TargetState, atMs: number | null): boolean {
+  return atMs === null || manifest.publishedAtMs <= atMs || left?.atMs === atMs;
+}
+
 /** The requested state, and the requested files of it. @throws MirrorError `target.unknown`, `history.*`, `disk.failed` */
 export async function lookUp(
   layout: DirectoryLayout,
@@ -44,7 +49,7 @@ export async function lookUp(
   const entries = history.filter((entry) => entry.path === path);
   const published = isTargetPath(path) ? await publishedState(layout, path) : null;
   const state = await stateAt(entries, published, atMs);
-  if (state === null || (atMs !== null && state.manifest.publishedAtMs > atMs)) {
+  if (state === null || !isOf(state, atMs)) {
     if (state === null) entriesOf(history, target, layout.mirror);
     return notKept(target, atMs, state?.manifest ?? null);
   }

@@ -30,14 +30,19 @@ export async function withOpen<T>(
   }
 }
 
+const IS_NO_FILE = { code: 'EISDIR', errno: -21, syscall: 'read' };
+
 /**
- * Reads a file and its facts synchronously; as {@link withOpen}. Does not wait for the other end of a pipe (open(2)).
- * @throws system errors of opening and reading
+ * Reads a plain file and its facts synchronously; as {@link withOpen}. Does not wait for the other end of a pipe (open(2)).
+ * @throws system errors of opening and reading; EISDIR also for a device or a pipe, which may have no end
  */
 export function readNow(path: string): { readonly stats: Stats; readonly bytes: Buffer } {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
-    return { stats: fstatSync(fd), bytes: readFileSync(fd) };
+    const stats = fstatSync(fd);
+    if (!stats.isFile())
+      throw Object.assign(new Error(`EISDIR: no plain file, read '${path}'`), { ...IS_NO_FILE, path });
+    return { stats, bytes: readFileSync(fd) };
   } finally {
     closeAnyway(fd);
   }

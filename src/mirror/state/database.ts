@@ -1,3 +1,4 @@
+import { statSync } from 'node:fs';
 import { lstat, rename, rm } from 'node:fs/promises';
 import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
@@ -169,6 +170,8 @@ export function openInMemory(): Database {
  * section 5).
  */
 export function openSqliteForReading(file: string): Database | null {
+  // Opening a pipe would wait for its other end.
+  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
   const immutable = pathToFileURL(file);
   immutable.searchParams.set('immutable', '1');
   for (const address of [file, immutable]) {

@@ -290,7 +290,8 @@ export async function stageKeptManifest(
   const from = manifestPath(layout, target);
   const to = join(stage.folder, STAGED.keptManifest);
   const stats = statsNow(from);
-  if (stats === null) return false;
+  // Copying a pipe would never end.
+  if (stats === null || (manifest === null && !stats.isFile())) return false;
   if (manifest === null) await copyFile(from, to, constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE);
   else await writeFile(to, formatManifest(manifest), { flag: 'wx' });
   await utimes(to, stats.atime, stats.mtime);

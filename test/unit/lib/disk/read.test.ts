@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { closeSync, constants } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -20,4 +21,10 @@ it('withOpen gives the data even if closing fails', async () => {
   expect(readNow(file).bytes.toString()).toBe('text');
   await expect(withOpen(`${file}b`, constants.O_RDONLY, (handle) => handle.stat())).rejects.toThrow('ENOENT');
   expect(() => readNow(`${file}b`)).toThrow('ENOENT');
+});
+
+it('readNow reads no device, and no pipe', async () => {
+  const pipe = join(await temporaryFolder(), 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  for (const path of ['/dev/zero', pipe, '/']) expect(() => readNow(path)).toThrow(/^EISDIR/);
 });

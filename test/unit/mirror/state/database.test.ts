@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 
 import { afterAll, afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -8,6 +9,7 @@ import {
   namespaceStore,
   openInMemory,
   openSqlite,
+  openSqliteForReading,
 } from '../../../../src/mirror/state/database.ts';
 import { describeStore, everything } from '../../../support/namespace-stores.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -35,6 +37,12 @@ describe('the SQLite store', () => {
     expect(await everything(store)).toEqual([]);
     await store.set('a', 'still works');
     expect(await store.get('a')).toBe('still works');
+  });
+
+  it('is none for a reader where a pipe has its place', async () => {
+    const pipe = join(await temporaryFolder(), 'pipe');
+    execFileSync('mkfifo', [pipe]);
+    expect(openSqliteForReading(pipe)).toBe(null);
   });
 
   it('throws when its database is gone', async () => {
