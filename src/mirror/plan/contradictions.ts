@@ -106,7 +106,7 @@ export function hasUnproven(
 /**
  * The rows of a list, without the rows of a branch that a list read after the contents no longer has. Such a workbook changed
  * in between, and the contents may have either version: its file gets no version, and the next pass asks again.
- * @returns the same array if the later list has all of them
+ * @returns the same array only if the later list has just these rows: the contents may also have a workbook that is new in it
  */
 export function rowsInBoth(
   rows: readonly WorkbookRow[],
@@ -114,9 +114,11 @@ export function rowsInBoth(
   later: readonly WorkbookRow[],
 ): readonly WorkbookRow[] {
   const key = (row: WorkbookRow): string => JSON.stringify([row.branch, row.path, row.versionId]);
-  const known = new Set(later.map(key));
-  const both = rows.filter((row) => row.branch !== branch || known.has(key(row)));
-  return both.length === rows.length ? rows : both;
+  const own = (of: readonly WorkbookRow[]): Set<string> =>
+    new Set(of.filter((row) => row.branch === branch).map(key));
+  const [before, after] = [own(rows), own(later)];
+  if (before.size === after.size && [...before].every((each) => after.has(each))) return rows;
+  return rows.filter((row) => row.branch !== branch || after.has(key(row)));
 }
 
 /** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */

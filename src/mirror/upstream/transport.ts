@@ -143,11 +143,12 @@ export class Transport {
     const named = this.usesOtherName && !(target instanceof URL) ? underOtherName(target) : target;
     const url = named instanceof URL ? named : new URL(this.#options.baseUrl + named);
     const keys = this.keyring.inOrder(generation);
+    const mayBeRevoked = !isContents && sent.body === undefined;
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
-        // A service may refuse a revoked key with 403, too; for the last key, `read` says what it means.
-        const mayTryNext = answer.status === 403 && !isContents && index < keys.length - 1;
+        // A service may refuse a list to a revoked key with 403, too; for the last key, `read` says what it means.
+        const mayTryNext = answer.status === 403 && mayBeRevoked && index < keys.length - 1;
         if (answer.status !== 401 && !mayTryNext) {
           const value = await read(answer);
           if (!isContents && isWelcome(answer.status))

@@ -149,3 +149,15 @@ it('a branch leaves although the service fails for the contents of the default b
   for (const hours of [1, 2, 3]) await mirror.pass(later(hours));
   await mirror.expectExact();
 });
+
+it('a workbook that is there only during a pull leaves in the next pass', async () => {
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a', 'c.txt': 'c' });
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  service.knobs.beforeDownload = () => {
+    service.knobs.beforeDownload = null;
+    service.write(repository, 'main', 'b.xlsx', 'b');
+  };
+  await mirror.pass(later(1));
+  service.remove(repository, 'main', 'b.xlsx');
+  await mirror.exactPass(later(2));
+});
