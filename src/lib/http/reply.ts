@@ -68,7 +68,7 @@ export interface Reply {
 
 /**
  * Sends a reply, in full or visibly broken: compressed if the client accepts it, and only its head if the client has the content already.
- * @throws errors of streamed content before its first bytes; nothing has been sent then
+ * @throws errors of streamed content; before its first bytes, nothing has been sent
  */
 export async function sendReply(
   { method, headers: asked }: Pick<IncomingMessage, 'method' | 'headers'>,
@@ -112,7 +112,10 @@ async function sendStream(
   const gone = new AbortController();
   response.once('close', () => gone.abort());
   if (response.destroyed) return;
-  const source = Readable.from(open(gone.signal)).on('error', () => {});
+  const failures: Error[] = [];
+  const source = Readable.from(open(gone.signal)).on('error', (error) => {
+    if (!gone.signal.aborted) failures.push(error);
+  });
   try {
     await once(source, 'readable', { signal: gone.signal });
   } catch (error) {
@@ -123,6 +126,7 @@ async function sendStream(
   response.writeHead(status, head);
   // An error cuts the connection: an answer that ended properly would look whole.
   await pipeline(source, response).catch(() => undefined);
+  for (const failure of failures) throw failure;
 }
 
 /** Whether a client names gzip, not with a weight of 0 (RFC 9110, section 12.5.3). */

@@ -16,7 +16,7 @@ export function sizeText(sizeBytes) {
   for (const [step, unit] of SIZE_STEPS) {
     if (sizeBytes >= step) return `${(sizeBytes / step).toFixed(sizeBytes >= 100 * step ? 0 : 1)} ${unit}`;
   }
-  return `${sizeBytes} B`;
+  return `${Math.round(sizeBytes)} B`;
 }
 
 /**

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { BlockList, isIP } from 'node:net';
 import { devNull } from 'node:os';
 
-import { Agent, request } from 'undici';
+import { Agent } from 'undici';
 
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
@@ -128,9 +128,11 @@ async function redirected(source: string, addresses: readonly LookupAddress[]): 
     connect: { lookup: (_name, _options, give) => give(null, [...addresses]) },
   });
   try {
-    const asked = `${source}/info/refs?service=git-upload-pack`;
+    const { origin: host, pathname: place } = new URL(source);
+    const path = `${place}/info/refs?service=git-upload-pack`;
     const signal = AbortSignal.timeout(REDIRECT_LIMIT_MS);
-    const { location = '' } = (await request(asked, { dispatcher, signal })).headers;
+    const answer = await dispatcher.request({ origin: host, path, method: 'GET', signal });
+    const { location = '' } = answer.headers;
     const { origin, pathname } = new URL(String(location), source);
     const address = printable(origin + pathname.replace(/\/info\/refs$/, ''));
     return new RemoteError('unreachable', refused, `Use the address ${address}, if that is meant.`);

@@ -79,15 +79,20 @@ export async function contentAt(git: Git, gitDirectory: string, branch: string |
   } satisfies Content;
 }
 
-/** Gives a part of bytes that can only be read from the start. @throws Error if they end before the part does */
+/**
+ * Gives a part of bytes that can only be read from the start. Its end comes when all bytes are read: only then git has checked them.
+ * @throws Error if they end before the part does
+ */
 async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
   let at = 0;
+  let end: Uint8Array | null = null;
   for await (const chunk of bytes) {
     const from = Math.max(0, first - at);
     const to = Math.min(chunk.length, last + 1 - at);
-    if (from < to) yield chunk.subarray(from, to);
     at += chunk.length;
-    if (at > last) return;
+    if (from < to && at <= last) yield chunk.subarray(from, to);
+    else if (from < to) end = chunk.subarray(from, to);
   }
-  throw new Error(`there are ${at} bytes, and byte ${last} was promised`);
+  if (end !== null) yield end;
+  else throw new Error(`there are ${at} bytes, and byte ${last} was promised`);
 }

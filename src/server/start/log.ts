@@ -48,7 +48,7 @@ export function logAlways(text: TerminalText): void {
 }
 
 /** A key of this service, even a revoked one, and user and password in an address. */
-const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@]+:[^/@]*(?=@)/g;
+const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@\s]+:[^/@\s]*(?=@)/g;
 
 /** Decodes a text once, as an address in a path is encoded, and masks secrets in it. */
 function masked(text: string, secrets: readonly string[]): string {

@@ -188,6 +188,7 @@ describe('a probe', () => {
     [{ kind: 'status', status: 429 }, 'service.busy'],
     [{ kind: 'redirect', to: 'http://other.invalid/' }, 'service.wrong_kind'],
     [{ kind: 'cut', after: 3 }, 'service.unreachable'],
+    [{ kind: 'html' }, 'service.wrong_kind'],
   ] as const)('fails when there is no list of repositories: %j', async (fault, code) => {
     const service = await startSecretary();
     service.fault = () => fault;

@@ -9,6 +9,10 @@ describe('the text of the pages', () => {
     (sizeBytes) => expect(sizeText(sizeBytes)).toBe(roughSize(sizeBytes)),
   );
 
+  it('rounds the bytes of a rate', () => {
+    expect([sizeText(9.7586), roughSize(0.15)]).toEqual(['10 B', '0 B']);
+  });
+
   it('makes sentences', () => {
     expect(['is it', 'it is!', 'it'].map(sentence)).toEqual(['Is it.', 'It is!', 'It.']);
   });
