@@ -24,6 +24,8 @@ const USES: Readonly<Record<KeyKind, string>> = {
   token: 'personal API token: v1',
 };
 
+const CHANGING = 'changing the keys';
+
 /** `keys create`, also while the service runs. Root becomes the owner of the directory. */
 export async function runKeysCreate(command: Command): Promise<void> {
   const { kind, name, json }: { kind: KeyKind; name: string; json?: true } = command.opts();
@@ -32,7 +34,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   const { id, signingSecret } = stored;
   const isDirectoryNew = await prepareServeDirectory(directory);
   await becomeOwnerOf(directory);
-  await changeKeys(directory, (keys) => [...keys, stored]);
+  await onDisk(CHANGING, () => changeKeys(directory, (keys) => [...keys, stored]));
   const secrets = { key, ...(signingSecret === null ? {} : { signingSecret }) };
   await printSeen(json === true ? jsonText({ ...listed(stored), ...secrets }) : say`${key}`).catch(
     // A key that the user did not see must not stay valid.
@@ -82,7 +84,7 @@ export async function runKeysRevoke(command: Command): Promise<Outcome> {
   const ids = found.map(({ id }) => id);
   const id = idMeant(asked, ids);
   if (!ids.includes(id)) throw notFound(asked, found);
-  await changeKeys(directory, (keys) => keys.filter((each) => each.id !== id));
+  await onDisk(CHANGING, () => changeKeys(directory, (keys) => keys.filter((each) => each.id !== id)));
   return loudness() === 'quiet' ? {} : { text: () => say`Revoked ${id}.` };
 }
 

@@ -56,3 +56,20 @@ it('waits after a first clone that fails during a comparison', async () => {
   expect(begun).toHaveLength(1);
   await fetches.close();
 });
+
+it('fetches what is cloned although slow clones go on', async () => {
+  const ids = ['a', 'b', 'c', 'd', 'e', 'last'];
+  const rows = ids.map((id) => Object.assign({}, ROW, { id, cloned: id === 'last' }));
+  const begun: string[] = [];
+  const pull = ({ id }: { readonly id: string }): Promise<boolean> => {
+    begun.push(id);
+    return id === 'last' ? Promise.resolve(false) : new Promise(() => {});
+  };
+  const fetches = new Fetches(
+    () => rows,
+    () => {},
+    pull,
+  );
+  await fetches.fetch('last');
+  expect(begun).toEqual(['a', 'b', 'last']);
+});
