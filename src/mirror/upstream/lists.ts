@@ -5,7 +5,6 @@ import { z } from 'zod';
 import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { repositoriesSchema, repositorySchema } from '../../lib/api/schemas.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { roughDuration } from '../../lib/text/humanize.ts';
 import { type Answer, parseJson, serviceTimeMs, strongTag, type Cached, withBytes } from './answers.ts';
 import { wrongKind, addressHint, statusError } from './failures.ts';
 import { credentialRefused, type Keyring } from './keyring.ts';
@@ -136,12 +135,7 @@ export async function readRepositories(
   }
   memory.repositories = page;
   const { contents, cached, serviceTimeMs, isContinued } = page;
-  const clock = clockProblem(serviceTimeMs, Date.now());
-  const problems = [
-    ...contents.problems,
-    ...(isContinued ? [CONTINUED] : []),
-    ...(clock === null ? [] : [clock]),
-  ];
+  const problems = [...contents.problems, ...(isContinued ? [CONTINUED] : [])];
   const isComplete = contents.isComplete && !isContinued;
   const hiddenNames = isContinued ? null : contents.hiddenNames;
   return { ...contents, isComplete, hiddenNames, problems, serviceTimeMs, cached };
@@ -212,18 +206,6 @@ function withoutUserInfo(address: string): string {
   url.username = '';
   url.password = '';
   return url.href;
-}
-
-/** A greater difference of clocks is reported. */
-const WORTH_SAYING_MS = 10 * 60_000;
-
-/** Reports a great difference between the service's clock and this machine's; rounded, so that each pass gives the same sentence. */
-export function clockProblem(theirsMs: number | null, oursMs: number): string | null {
-  const differenceMs = theirsMs === null ? 0 : theirsMs - oursMs;
-  const awayMs = Math.abs(differenceMs);
-  if (awayMs <= WORTH_SAYING_MS) return null;
-  const about = roughDuration(Math.round(awayMs / WORTH_SAYING_MS) * WORTH_SAYING_MS);
-  return `the service's clock is about ${about} ${differenceMs > 0 ? 'ahead of' : 'behind'} this machine's`;
 }
 
 /** A malformed row of a list. */

@@ -251,15 +251,6 @@ describe('a pause that the service asks for', () => {
   });
 });
 
-it('a wrong clock of the service is reported once', async () => {
-  const { service, mirror } = await withChanges();
-  service.knobs.headers = { date: new Date(Date.now() + 3 * 3_600_000 + 60_000).toUTCString() };
-  for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
-  expect(mirror.eventsOf('listing.problem')).toMatchObject([
-    { problem: "the service's clock is about 3 h ahead of this machine's" },
-  ]);
-});
-
 describe('contents', () => {
   const failures: readonly [string, Fault, string, string, number][] = [
     ['status 500', { kind: 'status', status: 500 }, 'service.failed', 'retry', 5],

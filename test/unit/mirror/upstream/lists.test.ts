@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import { serviceTimeMs } from '../../../../src/mirror/upstream/answers.ts';
-import { clockProblem, readRepositoryRows } from '../../../../src/mirror/upstream/lists.ts';
-import { HOUR_MS, MINUTE_MS, NOW_MS } from '../../../support/builders.ts';
+import { readRepositoryRows } from '../../../../src/mirror/upstream/lists.ts';
 
 describe('the service’s clock', () => {
   it.each([
@@ -13,19 +12,6 @@ describe('the service’s clock', () => {
     [undefined, null],
   ])('given as %j', (header, expected) => {
     expect(serviceTimeMs(header)).toBe(expected);
-  });
-
-  it.each([
-    [0, null],
-    [10 * MINUTE_MS, null],
-    [11 * MINUTE_MS, "the service's clock is about 10 min ahead of this machine's"],
-    [-3 * HOUR_MS, "the service's clock is about 3 h behind this machine's"],
-    [366 * 24 * HOUR_MS, "the service's clock is about 366 days ahead of this machine's"],
-  ])('that differs by %i ms', (differenceMs, problem) => {
-    expect(clockProblem(NOW_MS + differenceMs, NOW_MS)).toBe(problem);
-    for (const jitterMs of [-900, 900]) {
-      if (problem !== null) expect(clockProblem(NOW_MS + differenceMs + jitterMs, NOW_MS)).toBe(problem);
-    }
   });
 });
 
