@@ -120,7 +120,7 @@ export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, mea
     'warn',
     'Some trees cannot be watched; they are checked after each pass. Raise fs.inotify.max_user_watches.',
   ],
-  'target.skipped_entries': ['warn', 'Links, special files or submodules of an archive are not mirrored.'],
+  'target.skipped_entries': ['warn', 'Links or special files of an archive are not mirrored.'],
   'upstream.workbook_failed': [
     'warn',
     'The service failed to process a workbook. It is mirrored all the same.',

@@ -112,7 +112,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'drift.unwatched': (event) =>
     `some published trees cannot be watched; each pass checks them instead: ${withHint(event)}`,
   'target.skipped_entries': (event) =>
-    `${event.target}: left out ${counted(event.count, 'entry', 'entries')} (symbolic links, special files and submodules are not mirrored), the first is ${JSON.stringify(event.first)}`,
+    `${event.target}: left out ${counted(event.count, 'entry', 'entries')} (symbolic links and special files are not mirrored), the first is ${JSON.stringify(event.first)}`,
   'upstream.workbook_failed': (event) =>
     `the service failed to process ${event.workbookId} on ${event.branch}: ${counted(event.count, 'failure')} at version ${event.versionId}`,
   'upstream.workbook_recovered': (event) =>

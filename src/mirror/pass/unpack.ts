@@ -1,9 +1,6 @@
 import { join } from 'node:path';
 
-import { readOwnText } from '../../lib/disk/own-file.ts';
-import { onDisk } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { foldersWith, nameFault } from '../../lib/paths/file-name.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/policy.ts';
 import { ArchiveReceiver } from '../archive/receiver.ts';
@@ -170,7 +167,7 @@ async function unpack(
   const files = outcomes.map(({ file }) => file).sort((a, b) => byCodeUnits(a.path, b.path));
   return {
     files,
-    skipped: [...skipped, ...(await submodulesOf(stage, files, skipped))],
+    skipped,
     rewritten: outcomes.flatMap(({ file, kind }) => (kind === 'rewritten' ? [file.path] : [])),
     isThorough: entries.every(({ content }) => content.kind !== 'same' || content.by !== 'crc32'),
   };
@@ -281,46 +278,6 @@ async function isFileThere(reception: Reception, path: string): Promise<boolean>
 export async function isThere({ context, action, signal }: Reception, path: string): Promise<boolean> {
   const { repository, target } = action;
   return (await context.service.exists({ repository, branch: target.branch, path, signal })) === true;
-}
-
-/** The file in which Git records the paths of submodules (gitmodules(5)), at the top of a repository. */
-const GITMODULES = '.gitmodules';
-/** A larger one is not read: it would make the manifest too large. */
-const MOST_BYTES = 1024 * 1024;
-
-/**
- * The submodules of a tree, which are other repositories: an archive has an empty folder or nothing in their place. So each that
- * `.gitmodules` names counts as left out, unless its folder has files.
- * @param skipped other entries that were left out
- * @throws MirrorError `disk.*`
- */
-async function submodulesOf(
-  stage: Stage,
-  files: readonly ManifestFile[],
-  skipped: readonly SkippedEntry[],
-): Promise<SkippedEntry[]> {
-  if (!files.some(({ path }) => path === GITMODULES)) return [];
-  const place = join(stage.staged.has(GITMODULES) ? stage.tree : stage.published, GITMODULES);
-  const text = await onDisk(`reading ${GITMODULES}`, () => readOwnText(place, MOST_BYTES));
-  const paths = [...files, ...skipped].map(({ path }) => path);
-  const taken = new Set([...paths, ...foldersWith(paths)]);
-  const left = new Set(submodulePaths(text ?? '').filter((path) => !taken.has(path)));
-  return [...left].map((path) => ({ path, reason: 'submodule' }));
-}
-
-/**
- * A line with a path, after the name of its section or below it (git-config(1), "Syntax"). No part matches in two ways, so
- * that no line takes long.
- */
-const SUBMODULE_PATH =
-  /^[ \t]*(?:\[.*\][ \t]*)?path[ \t]*=[ \t]*(?:"(?<quoted>(?:[^"\\\n]|\\.)*)"|(?<plain>[^";#\n][^;#\n]*))/gim;
-
-/** The paths in a `.gitmodules` file that a tree can have. */
-function submodulePaths(text: string): string[] {
-  return [...text.matchAll(SUBMODULE_PATH)]
-    .map(({ groups = {} }) => (groups['quoted'] ?? groups['plain']?.trim() ?? '').replaceAll(/\\(.)/g, '$1'))
-    .map((path) => path.replace(/\/$/, ''))
-    .filter((path) => nameFault(path) === null);
 }
 
 /** The time of a version, if the list of workbooks has one. Milliseconds since the epoch, as file systems can store it. */

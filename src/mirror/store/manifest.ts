@@ -62,6 +62,7 @@ export type ManifestFile = Readonly<z.output<typeof fileSchema>>;
 /** An entry that the service sent and that is deliberately not in the tree. */
 const skippedSchema = z.object({
   path: text,
+  // Earlier manifests may name submodules.
   reason: z.enum(['symbolic-link', 'special-file', 'submodule']),
 });
 

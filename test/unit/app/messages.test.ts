@@ -143,7 +143,7 @@ describe('the sentence of an event', () => {
     ['target.failed', 'Accounting/main: It failed.'],
     [
       'target.skipped_entries',
-      String.raw`Accounting/main: left out 2 entries (symbolic links, special files and submodules are not mirrored), the first is "a \"link\""`,
+      String.raw`Accounting/main: left out 2 entries (symbolic links and special files are not mirrored), the first is "a \"link\""`,
     ],
     ['listing.read', 'the service lists 1 repository and 2 workbooks'],
     ['credentials.accepted', 'the service accepts key 2 of service.apiToken, and refuses the earlier ones'],
@@ -187,7 +187,7 @@ describe('the sentence of an event', () => {
     [
       'one entry',
       { name: 'target.skipped_entries', target: 'Accounting/main', count: 1, first: 'a' },
-      'Accounting/main: left out 1 entry (symbolic links, special files and submodules are not mirrored), the first is "a"',
+      'Accounting/main: left out 1 entry (symbolic links and special files are not mirrored), the first is "a"',
     ],
   ])('of %s', (_what, event, text) => {
     expect(sentence(event)).toBe(text);
