@@ -121,7 +121,7 @@ function acrossMounts(paths: readonly string[]): Cause | null {
 export const ONE_FILE_SYSTEM_HINT =
   'Everything in the setting directory must be on one file system: unmount what is below it, or mount at the directory itself.';
 
-export const VOLUME_HINT = 'Put the setting directory on a volume: data in an image cannot be mirrored into.';
+const VOLUME_HINT = 'Put the setting directory on a volume: data in an image cannot be mirrored into.';
 
 /** Calls that give a file a name. */
 const NAMING: ReadonlySet<string> = new Set(['open', 'mkdir', 'link', 'symlink', 'rename', 'copyfile']);

@@ -6,7 +6,6 @@ import {
   lstat,
   mkdir,
   readdir,
-  rename,
   rm,
   symlink,
   utimes,
@@ -14,13 +13,8 @@ import {
 } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 
-import { findMount, mountPointsBelow, resolvedPath } from '../../lib/disk/mounts.ts';
-import {
-  ONE_FILE_SYSTEM_HINT,
-  systemCode,
-  unlessMissing,
-  VOLUME_HINT,
-} from '../../lib/errors/disk-errors.ts';
+import { mountPointsBelow, resolvedPath } from '../../lib/disk/mounts.ts';
+import { ONE_FILE_SYSTEM_HINT, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { formatDuration } from '../../lib/text/units.ts';
@@ -177,22 +171,6 @@ export async function refuseMounts(layout: DirectoryLayout): Promise<string[]> {
 }
 
 /**
- * Looks for published folders in a lower layer of an overlay, which cannot rename them unless it is mounted with `redirect_dir` (Linux,
- * Documentation/filesystems/overlayfs.rst). The kernel refuses before it checks that the destination is not empty, so this test
- * never renames anything.
- * @throws MirrorError `directory.unusable`
- */
-async function refuseLowerLayer(layout: DirectoryLayout): Promise<void> {
-  if ((await findMount(layout.root))?.fileSystem !== 'overlay') return;
-  for (const name of (await unlessMissing(readdir(layout.mirror))) ?? []) {
-    const code = await rename(join(layout.mirror, name), layout.internal).then(() => undefined, systemCode);
-    if (code !== 'EXDEV') continue;
-    const what = `is an overlay, and mirror/${name} lies in a lower layer of it, where no folder can be renamed`;
-    throw unusable(`the file system of ${layout.root} ${what}`, VOLUME_HINT);
-  }
-}
-
-/**
  * Makes sure that the file system of a directory suits the settings.
  * @returns its properties; each of its limits follows "the file system of X "
  * @throws MirrorError `directory.unusable`; system errors
@@ -202,7 +180,6 @@ export async function examineFileSystem(
   native: NativeCalls,
   wants: FileSystemWants,
 ): Promise<FileSystemFacts & { readonly limits: readonly string[] }> {
-  await refuseLowerLayer(layout);
   const facts = await probeFileSystem(layout, native);
   refuseUnsuitable(layout.root, facts, wants);
   return { ...facts, limits: limitsOf(facts, wants) };
