@@ -8,10 +8,16 @@ import { packableBody, type Reply, sendReply } from '../../../../src/lib/http/re
 import { loadPage } from '../../../../src/lib/http/page-files.ts';
 import { listen } from '../../../support/listen.ts';
 
+/** The errors of replies that had begun. */
+const failures: unknown[] = [];
+
 /** Serves one reply; if it cannot be sent, the reason is sent with status 500. @returns the port */
 async function serve(reply: Reply): Promise<number> {
   const server = createServer((asked, response) => {
-    sendReply(asked, response, reply).catch((error: unknown) => response.writeHead(500).end(String(error)));
+    sendReply(asked, response, reply).catch((error: unknown) => {
+      if (response.headersSent) failures.push(error);
+      else response.writeHead(500).end(String(error));
+    });
   });
   return Number((await listen(server)).split(':')[1]);
 }
@@ -42,6 +48,7 @@ describe('a reply that is streamed', () => {
     const port = await serve(failing(10));
     // The bytes sent before may not have left yet.
     await expect(ask(port).then(({ bytes }) => bytes)).rejects.toThrow(/aborted|hang up/);
+    expect(failures).toEqual([new Error('it went')]);
   });
 
   it('ends when its client leaves before the first bytes', async () => {

@@ -1,10 +1,6 @@
-import { once } from 'node:events';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { describe, expect, it } from 'vitest';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
-
-import { acceptsGzip, matchesTag, sendReply } from '../../../../src/lib/http/reply.ts';
+import { acceptsGzip, matchesTag } from '../../../../src/lib/http/reply.ts';
 
 describe('packing', () => {
   it.each(['gzip', 'GZIP', 'br, gzip;q=0.5', 'gzip ; q=1, br'])('is accepted by %s', (header) => {
@@ -24,24 +20,4 @@ it('an entity tag matches as If-None-Match says', () => {
   expect(matchesTag(`"x", W/${tag}`, tag)).toBe(true);
   expect(matchesTag('*', tag)).toBe(true);
   expect(matchesTag('"x", "a"', `W/${tag}`)).toBe(true);
-});
-
-it('an answer that breaks off on this side is an error, after it was cut', async () => {
-  let failure: unknown = null;
-  async function* broken() {
-    yield await Promise.resolve(Buffer.from('a'));
-    throw new Error('bad object');
-  }
-  const server = createServer((request, response) => {
-    const body = { contentType: 'text/plain', open: broken };
-    sendReply(request, response, { status: 200, headers: {}, body }).catch((error: unknown) => {
-      failure = error;
-    });
-  }).listen(0);
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const text = fetch(`http://127.0.0.1:${port}`).then((answer) => answer.text());
-  await expect(text).rejects.toThrow('terminated');
-  expect(failure).toMatchObject({ message: 'bad object' });
 });
