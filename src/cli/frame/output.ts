@@ -2,10 +2,8 @@ import type { Command } from 'commander';
 
 import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { describeEvent } from '../../app/messages.ts';
-import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
-import { watchStops } from '../../lib/process/signals.ts';
+import { EXIT_CODES, type MirrorError } from '../../lib/errors/errors.ts';
 import {
-  forgetOutput,
   hasOutput,
   type LogLevel,
   type OutputStream,
@@ -152,36 +150,6 @@ export function isShown(event: MirrorEvent, loudness: Loudness): boolean {
 export function tellFailure(error: MirrorError, argv: readonly string[]): void {
   tellError(error);
   printFailure(error, argv);
-}
-
-/** Completes the output of a failed command that was asked for JSON and printed nothing. */
-export function completeOutput(argv: readonly string[], exitCode: number, stoppedBy?: NodeJS.Signals): void {
-  if (exitCode === EXIT_CODES.ok) return;
-  const error =
-    stoppedBy === undefined
-      ? new MirrorError('internal.defect', 'The command ended without a result.')
-      : new MirrorError('pass.abandoned', `The command was interrupted by ${stoppedBy}.`);
-  printFailure(error, argv);
-}
-
-/**
- * Completes the output of a command line even if a signal, or a call that ends the process, cuts it off.
- * @returns a function that ends this
- */
-export function watchEnding(argv: readonly string[]): () => void {
-  forgetOutput();
-  if (!asksForJson(argv)) return () => {};
-  let stoppedBy: NodeJS.Signals | undefined;
-  const unwatch = watchStops((signal, isLast) => {
-    stoppedBy = signal;
-    if (isLast) completeOutput(argv, EXIT_CODES.incomplete, signal);
-  });
-  const onExit = (exitCode: number): void => completeOutput(argv, exitCode, stoppedBy);
-  process.on('exit', onExit);
-  return () => {
-    unwatch();
-    process.off('exit', onExit);
-  };
 }
 
 /** Whether a command line asks for JSON, even if it is invalid. Arguments after `--` are for another program. */

@@ -2,7 +2,7 @@ import { Command, CommanderError } from 'commander';
 
 import { EXIT_CODES, exitCodeOf, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { packageVersion } from '../../lib/process/program-folder.ts';
-import { standardError, standardOutput } from '../../lib/process/streams.ts';
+import { forgetOutput, standardError, standardOutput } from '../../lib/process/streams.ts';
 import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines } from '../../lib/text/terminal-text.ts';
 import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';
@@ -14,7 +14,7 @@ import {
   addPassCommands,
   addReportCommands,
 } from './mirror-commands.ts';
-import { completeOutput, printOutcome, takeLoudness, tellFailure, watchEnding } from './output.ts';
+import { printOutcome, takeLoudness, tellFailure } from './output.ts';
 import { addConfigCommands, addHelpCommands, addInitCommand } from './program-commands.ts';
 import { addListCommands, addServiceCommands } from './service-commands.ts';
 
@@ -24,17 +24,13 @@ import { addListCommands, addServiceCommands } from './service-commands.ts';
  * @returns one of {@link EXIT_CODES}, or the exit code of a program which the command ran
  */
 export async function runProgram(argv: readonly string[]): Promise<{ readonly exitCode: number }> {
-  const unwatch = watchEnding(argv);
+  forgetOutput();
   try {
-    const exitCode = await runCommand(argv);
-    completeOutput(argv, exitCode);
-    return { exitCode };
+    return { exitCode: await runCommand(argv) };
   } catch (error) {
     const mirrorError = toMirrorError(error);
     tellFailure(mirrorError, argv);
     return { exitCode: exitCodeOf(mirrorError) };
-  } finally {
-    unwatch();
   }
 }
 

@@ -3,36 +3,6 @@ import { MirrorError } from '../errors/errors.ts';
 /** Signals that end the program (signal(7)); the terminal sends the first of them on Ctrl-C. */
 export const STOP_SIGNALS = ['SIGINT', 'SIGTERM'] as const;
 
-/** Listeners that only observe: they keep no process from ending. */
-let watchers = 0;
-
-/** Whether a part of this process stops in order at a signal that would otherwise end it. */
-export function isStopHeard(signal: NodeJS.Signals): boolean {
-  return process.listenerCount(signal) > watchers;
-}
-
-/**
- * Reports signals that end the program, and keeps their usual effect.
- * @param tellOf receives the signal, and whether it ends the process immediately, as there is no other listener
- * @returns ends that
- */
-export function watchStops(tellOf: (signal: NodeJS.Signals, isLast: boolean) => void): () => void {
-  const onSignal = (signal: NodeJS.Signals): void => {
-    const isLast = !isStopHeard(signal);
-    tellOf(signal, isLast);
-    if (!isLast) return;
-    unwatch();
-    process.kill(process.pid, signal);
-  };
-  const unwatch = (): void => {
-    watchers -= 1;
-    for (const name of STOP_SIGNALS) process.off(name, onSignal);
-  };
-  watchers += 1;
-  for (const name of STOP_SIGNALS) process.on(name, onSignal);
-  return unwatch;
-}
-
 /**
  * Does work with a signal that fires on the first of some signals; a second one ends the process immediately.
  * @param names SIGINT and SIGTERM by default

@@ -2,7 +2,6 @@ import { fstatSync } from 'node:fs';
 
 import { EXIT_CODES } from '../errors/errors.ts';
 import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
-import { isStopHeard } from './signals.ts';
 
 /**
  * Whether text may be coloured or emphasised: a NO_COLOR that is not empty forbids it (https://no-color.org), else a
@@ -140,7 +139,7 @@ export function endWithOutput(): void {
       process.exit(output.unwrittenExitCode);
     }
     if (output.isOneWhole) process.exit(EXIT_CODES.incomplete);
-    if (!isStopHeard('SIGTERM')) process.exit(EXIT_CODES.ok);
+    if (process.listenerCount('SIGTERM') === 0) process.exit(EXIT_CODES.ok);
     process.kill(process.pid, 'SIGTERM');
   });
   process.stderr.on('error', () => {});

@@ -9,7 +9,7 @@ import { createProgram } from '../../../../src/cli/frame/program.ts';
 import { runHere, type Written } from '../../../support/in-process.ts';
 import { startEmbedded } from '../../../support/embedded.ts';
 import { listen } from '../../../support/listen.ts';
-import { run, start } from '../../../support/program.ts';
+import { run } from '../../../support/program.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The other arguments that commands with `--json` need. */
@@ -146,59 +146,3 @@ describe('a command with --json that fails', () => {
     expect(JSON.parse(missing.stdout)).toBeDefined();
   });
 });
-
-describe('a command with --json that is interrupted', () => {
-  it.each(['SIGINT', 'SIGTERM'] as const)(
-    'says so, and ends by %s as it does without the flag',
-    async (signal) => {
-      const { directory } = await startEmbedded();
-      const ended = await run(['status', '--json', '--directory', directory], {
-        NODE_OPTIONS: preloaded(killing(signal)),
-      });
-      expect(ended.signal).toBe(signal);
-      expect(JSON.parse(ended.stdout)).toMatchObject({ error: { code: 'pass.abandoned', hint: null } });
-    },
-  );
-
-  it('reports it if the command stops in order', async () => {
-    const asked = start(['repos', 'list', '--json'], {
-      ...(await silentSettings()),
-      NODE_OPTIONS: preloaded(TELL_STOPPABLE),
-    });
-    await asked.prints(/stoppable/);
-    asked.child.kill('SIGINT');
-    const ended = await asked.ended;
-    expect(ended.exitCode).toBe(1);
-    expectFailure(ended, 'pass.abandoned');
-  });
-
-  it('reports it if a second signal ends it immediately', async () => {
-    const { settings } = await startEmbedded();
-    await run(['sync'], settings);
-    const stopped = start(['sync', '--json'], {
-      ...settings,
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: await silentService(),
-      NODE_OPTIONS: preloaded(TELL_STOPPABLE),
-    });
-    await stopped.prints(/stoppable/);
-    stopped.child.kill('SIGINT');
-    await stopped.prints(/told/);
-    stopped.child.kill('SIGINT');
-    const ended = await stopped.ended;
-    expect(ended.exitCode).toBe(1);
-    expect(JSON.parse(ended.stdout)).toHaveProperty('error.code');
-  });
-});
-
-/** Sends a signal before the command listens to any. */
-function killing(signal: NodeJS.Signals): string {
-  return `process.on('newListener',(name)=>{if(name==='${signal}')process.nextTick(()=>process.emit(name,name))})`;
-}
-
-/** Reports when the command listens to SIGINT itself, and when the signal came. */
-const TELL_STOPPABLE = `\
-const tell=()=>console.error('told');\
-process.on('newListener',(name,listener)=>{\
-  if(name!=='SIGINT'||listener===tell||process.listenerCount(name)!==1)return;\
-  setImmediate(()=>{process.on('SIGINT',tell);console.error('stoppable')});\
-})`;
