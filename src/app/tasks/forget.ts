@@ -1,3 +1,5 @@
+import { existsSync } from 'node:fs';
+
 import type { SettingsFor } from '../../config/schema.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -5,6 +7,7 @@ import { treeKey } from '../../mirror/plan/record.ts';
 import { owns } from '../../mirror/plan/selection.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { retireTree } from '../../mirror/store/publish/publish.ts';
+import { type DirectoryLayout, treePath } from '../../mirror/store/layout.ts';
 import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/documents.ts';
 import { type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
@@ -78,8 +81,9 @@ async function knownTargets(
   const { targets } = await readTargetList(store.layout);
   for (const { path, repositoryId, branch } of targets) {
     if (!owns(store.shard, repositoryId)) continue;
-    const none = { treePresent: false, files: 0, sizeBytes: 0 };
-    entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...none });
+    // If only the manifest cannot be read, the tree is still there.
+    const facts = { treePresent: isTreeThere(store.layout, path), files: 0, sizeBytes: 0 };
+    entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...facts });
   }
   // The tree at a path, which comes first, counts more than a record of what would belong there.
   for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses.toReversed()) {
@@ -95,6 +99,10 @@ async function knownTargets(
   return entries;
 }
 
+function isTreeThere(layout: DirectoryLayout, path: string): boolean {
+  return existsSync(treePath(layout, path));
+}
+
 /** Moves the trees to the history, and removes all other traces of the targets. */
 async function forgetNow(
   { emit, store, state, isPulling }: IdleMirror,
@@ -108,7 +116,8 @@ async function forgetNow(
   }
   for (const { target, id } of entries) {
     const manifest = await publishedManifest(store.layout, target);
-    if (manifest === null || treeKey(manifest) !== targetKey(id)) continue;
+    const isOwn = manifest === null ? isTreeThere(store.layout, target) : treeKey(manifest) === targetKey(id);
+    if (!isOwn) continue;
     await retireTree(store, target);
     emit({ name: 'target.retired', target, reason: 'forgotten' });
   }

@@ -28,16 +28,13 @@ export async function runForget(command: Command): Promise<Outcome> {
 const REASONS: Readonly<Record<Forgettable['because'], string>> = {
   deselected: 'the settings of this instance no longer select it',
   gone: 'the service no longer has it',
-  lost: 'its tree and its manifest are gone, and only the inventory names it',
+  lost: 'it has no manifest that can be read, and only the inventory names it',
 };
 
 function describe({ target, because, treePresent, files, sizeBytes }: Forgettable): string {
-  const amount =
-    because === 'lost'
-      ? ''
-      : treePresent
-        ? `; ${counted(files, 'file')}, ${roughSize(sizeBytes)}`
-        : '; its tree was removed';
+  const known =
+    because === 'lost' ? 'its tree is there' : `${counted(files, 'file')}, ${roughSize(sizeBytes)}`;
+  const amount = `; ${treePresent ? known : 'its tree was removed'}`;
   return `${target}: ${REASONS[because]}${amount}`;
 }
 

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readFile, rm } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -77,6 +77,17 @@ describe('forget', () => {
     expect((await mirror.on(['forget', 'Old/main', '--yes'])).exitCode).toBe(0);
     expect(await tracesOf('Old/main', mirror)).toEqual([]);
     expect((await mirror.on(['sync'])).exitCode).toBe(0);
+  });
+
+  it('keeps the tree of a target whose manifest is damaged', async () => {
+    const mirror = await mirrored();
+    await writeFile(join(mirror.directory, 'manifests/Old/main.json'), '{');
+    mirror.service.removeRepository(mirror.service.named('Old'));
+    await mirror.on(['sync']);
+    const forgotten = await mirror.on(['forget', 'Old/main', '--yes']);
+    expect(forgotten.stdout).toContain('its tree is in history/');
+    expect(await tracesOf('Old/main', mirror)).toEqual([]);
+    expect((await mirror.on(['history', 'list'])).stdout).toMatch(/^Old\/main {2}retired/m);
   });
 
   it('forgets a target whose repository is empty now, so that passes succeed again', async () => {
