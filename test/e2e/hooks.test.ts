@@ -100,7 +100,7 @@ it('hooks test runs a command for a target, as a test, shows its output, and rem
 it('hooks test sends one notification that is marked as a test, in the form of its receiver, and shows no secret', async () => {
   const { origin, received } = await startReceiver((count, response) => {
     if (count < 3) return 204;
-    response.writeHead(403).end('no access by secret-hook');
+    response.writeHead(403).end('no access by secret-heart');
     return null;
   });
   const settings = {
@@ -124,6 +124,7 @@ it('hooks test sends one notification that is marked as a test, in the form of i
   const failed = await test('json', 'heartbeat');
   expect(failed).toMatchObject({ exitCode: 1 });
   expect(failed.stdout).toContain('Status 403');
+  expect(failed.stdout).not.toContain('secret-h');
   expect(received).toHaveLength(3);
   expect(received.at(-1)).toMatchObject({
     method: 'GET',

@@ -75,10 +75,17 @@ async function testRequest(settings: SettingsFor<never>, hook: string) {
     const hint = 'Check the address and the program behind it. Redirects are not followed.';
     const isTaken = status >= 200 && status < 300;
     const failure = isTaken ? null : failureOf(new MirrorError('notification.failed', message, { hint }));
-    return { done, status, output: text, errorOutput: '', failure };
+    return { done, status, output: scrub(text, partsOf(address)), errorOutput: '', failure };
   } catch (error) {
     return { done, status: null, output: '', errorOutput: '', failure: failureOf(error) };
   }
+}
+
+/** The parts of an address behind its host, which receivers may repeat: with them, anybody can write there. */
+function partsOf(address: string): string[] {
+  const { pathname = '', search = '', username = '', password = '' } = URL.parse(address) ?? {};
+  const basic = Buffer.from(`${username}:${password}`).toString('base64');
+  return [pathname + search, ...`${pathname}${search}`.split(/[/?&=]/), basic];
 }
 
 function webhookRequest(settings: SettingsFor<never>): PostRequest | null {
