@@ -19,20 +19,16 @@ export interface MountLocks {
   readonly option: string | null;
 }
 
-/** How far locks reach on file systems whose options decide it. */
-interface OptionRule {
-  /** The options that keep locks on this machine. */
-  readonly local: readonly string[];
-  /** The option that locks need to reach further. */
-  readonly needed?: string;
-}
-
 /** Gives several file systems, by their types between spaces, the same reach. */
 function all(reach: LockReach, fileSystems: string): [string, LockReach][] {
   return fileSystems.split(' ').map((fileSystem) => [fileSystem, reach]);
 }
 
-const RULES: ReadonlyMap<string, LockReach | OptionRule> = new Map<string, LockReach | OptionRule>([
+/** The reach by the type of the file system or, where options decide it, the options that keep locks on this machine. */
+const RULES: ReadonlyMap<string, LockReach | readonly string[]> = new Map<
+  string,
+  LockReach | readonly string[]
+>([
   // On disks, in memory, or made of others: only the kernel of one machine uses them.
   ...all('local', 'bcachefs btrfs exfat ext2 ext3 ext4 f2fs jfs nilfs2 ntfs3 overlay ramfs reiserfs tmpfs'),
   ...all('local', 'ubifs vfat xfs zfs'),
@@ -40,34 +36,24 @@ const RULES: ReadonlyMap<string, LockReach | OptionRule> = new Map<string, LockR
   ...all('shared', 'ceph fuse.ceph fuse.ceph-fuse fuse.glusterfs'),
   // These do not show their locks, or have none. For those in user space the kernel then keeps locks itself, separately for each
   // mount (libfuse, `fuse_operations.flock`). 9p: QEMU accepts every lock and keeps none (hw/9pfs/9p.c, `v9fs_lock`). virtiofs: each
-  // guest keeps its locks, unless the daemon is set otherwise, which the mount does not show (virtiofsd, `remote-locks`). OrangeFS
-  // has only `local_lock` (Linux, Documentation/filesystems/orangefs.rst).
+  // guest keeps its locks, unless the daemon is set otherwise, which the mount does not show (virtiofsd, `remote-locks`).
   ...all('not-shared', '9p fuse.blobfuse2 fuse.gcsfuse fuse.goofys fuse.mount-s3 fuse.rclone fuse.s3fs'),
-  ...all('not-shared', 'fuse.sshfs fuse.vmhgfs-fuse pvfs2 vboxsf virtiofs'),
+  ...all('not-shared', 'fuse.sshfs fuse.vmhgfs-fuse vboxsf virtiofs'),
   // Without the options of nfs(5), flock(2) locks are the server's, since Linux 2.6.12 (flock(2), "NFS details").
-  ['nfs', { local: ['nolock', 'local_lock=flock', 'local_lock=all'] }],
+  ['nfs', ['nolock', 'local_lock=flock', 'local_lock=all']],
   // Version 4 has locks of its own: those options are for the versions before it.
   ['nfs4', 'shared'],
   // Without the option of mount.cifs(8), they are byte-range locks of the server, since Linux 5.5 (flock(2), "CIFS details").
-  ['cifs', { local: ['nobrl'] }],
-  ['smb3', { local: ['nobrl'] }],
-  // mount.lustre(8)
-  ['lustre', { local: ['localflock', 'noflock'], needed: 'flock' }],
-  // Linux, Documentation/filesystems/ocfs2.rst
-  ['ocfs2', { local: ['localflocks'] }],
-  // gfs2(5); `lock_nolock` brings `localflocks` along.
-  ['gfs2', { local: ['localflocks', 'lockproto=lock_nolock'] }],
-  // Linux, fs/afs/super.c
-  ['afs', { local: ['flock=local'] }],
+  ['cifs', ['nobrl']],
+  ['smb3', ['nobrl']],
 ]);
 
 /** Derives from a mount how far its locks reach. */
 export function lockReachOf({ fileSystem, options }: Pick<Mount, 'fileSystem' | 'options'>): MountLocks {
   const rule = RULES.get(fileSystem) ?? 'unknown';
   if (typeof rule === 'string') return { fileSystem, reach: rule, option: null };
-  const option = rule.local.find((each) => options.has(each)) ?? null;
-  const isLocal = option !== null || (rule.needed !== undefined && !options.has(rule.needed));
-  return { fileSystem, reach: isLocal ? 'not-shared' : 'shared', option };
+  const option = rule.find((each) => options.has(each)) ?? null;
+  return { fileSystem, reach: option === null ? 'shared' : 'not-shared', option };
 }
 
 /** Finds out how far locks in a folder reach, which need not exist yet; null if the system does not say. */
