@@ -62,6 +62,8 @@ async function removeUnlessLeased(
     } catch (error) {
       if (error instanceof LeasedError) break;
       failures.push(error);
+      // The others would wait as long for the same lock.
+      if (error instanceof GateBlockedError || signal?.aborted === true) break;
     }
   }
   if (failures.length > 0) throw failures[0];
