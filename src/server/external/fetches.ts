@@ -12,9 +12,8 @@ import { RemoteError } from './errors.ts';
  */
 type Pull = (repository: RegisteredRepository, onChange: () => void) => Promise<boolean>;
 
-/** How many comparisons and fetches run at once, and how many clones beside them: a slow host may take hours for one. */
+/** How many comparisons and fetches run at once, and as many clones beside them: a slow host may take hours for one. */
 const AT_ONCE = 4;
-const CLONES_AT_ONCE = 2;
 const DAY_MS = 86_400_000;
 /** Waits after failures; a repository that is too large is downloaded at most once a day. */
 const BACK_OFF = { firstDelayMs: 10_000, maxDelayMs: 3_600_000 };
@@ -42,7 +41,7 @@ export class Fetches {
   private readonly pull: Pull;
   private readonly states = new Map<string, FetchState>();
   private readonly places = new Places(AT_ONCE);
-  private readonly clones = new Places(CLONES_AT_ONCE);
+  private readonly clones = new Places(AT_ONCE);
   private comparisons: NodeJS.Timeout | undefined;
   private isClosed = false;
 

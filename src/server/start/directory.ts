@@ -1,5 +1,5 @@
 import { access, constants, mkdir, readdir, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { dirname, join } from 'node:path';
 
 import type { Settings } from '../../config/schema.ts';
 import { makeFolders } from '../../lib/disk/durable.ts';
@@ -90,11 +90,6 @@ export async function refuseMissingServeDirectory(directory: string): Promise<vo
 /** Refuses a directory that is not a mirror. @throws MirrorError `directory.unusable` */
 export async function refuseNoMirror(directory: string): Promise<void> {
   if (await isFolder(join(directory, 'manifests'))) return;
-  const above = dirname(directory);
-  const isBelow =
-    ['mirror', 'manifests'].includes(basename(directory)) && (await isFolder(join(above, 'manifests')));
-  throw unusable(
-    `directory: ${directory} is not a mirror: it holds no manifests/.`,
-    isBelow ? `Give the folder above it: ${above}` : 'Name the folder that holds a mirror.',
-  );
+  const message = `directory: ${directory} is not a mirror: it holds no manifests/.`;
+  throw unusable(message, 'Name the folder that holds mirror/ and manifests/.');
 }

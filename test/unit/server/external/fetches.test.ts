@@ -71,5 +71,5 @@ it('fetches what is cloned although slow clones go on', async () => {
     pull,
   );
   await fetches.fetch('last');
-  expect(begun).toEqual(['a', 'b', 'last']);
+  expect(begun).toEqual(['a', 'b', 'c', 'd', 'last']);
 });
