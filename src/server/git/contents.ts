@@ -79,10 +79,7 @@ export async function contentAt(git: Git, gitDirectory: string, branch: string |
   } satisfies Content;
 }
 
-/**
- * Gives a part of bytes that can only be read from the start. Its end comes when all bytes are read: only then git has checked them.
- * @throws Error if they end before the part does
- */
+/** Gives a part of bytes that can only be read from the start, and its end once git has checked all. @throws Error if the part is not there */
 async function* partOf(bytes: Bytes, { first, last }: ByteRange): Bytes {
   let at = 0;
   let end: Uint8Array | null = null;

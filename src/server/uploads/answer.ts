@@ -107,11 +107,9 @@ async function takeUpload(
   const upload = uploadOf(key.name, fields, [...files.values()]);
   const { branch, commitId } = await uploads.commit(repository.id, upload);
   const done = `Committed to ${repository.name}, branch ${branch}, as ${commitId.slice(0, 7)}:`;
-  const warnings = [...files.values()].flatMap(({ path, isAsNamed }) =>
-    isAsNamed
-      ? []
-      : `Warning: ${path} is named as a workbook, but is not one, or is damaged. It was committed unchanged.`,
-  );
+  const odd = [...files.values()].filter(({ isAsNamed }) => !isAsNamed);
+  const fault = 'is named as a workbook, but is not one, or is damaged. It was committed unchanged.';
+  const warnings = odd.map(({ path }) => `Warning: ${path} ${fault}`);
   return [done, ...files.keys(), ...warnings].join('\n');
 }
 
@@ -124,9 +122,8 @@ function chooseRepository(repositories: readonly Repository[], reference: string
   const repository = findRepository(repositories, reference);
   if (repository === undefined) {
     const names = repositories.filter(({ url }) => url === null).map(({ name }) => name);
-    const known =
-      names.length === 0 ? 'no repository accepts files yet' : `these accept files: ${names.join(', ')}`;
-    throw new RequestError(404, 'repository_not_found', `there is no repository ${reference}; ${known}`);
+    const message = `there is no repository ${reference}; these accept files: ${names.join(', ') || 'none'}`;
+    throw new RequestError(404, 'repository_not_found', message);
   }
   if (repository.url === null) return repository;
   const advice = 'commit to that one, and the service fetches it';
