@@ -1,5 +1,5 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
 
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { CONFIG_VARIABLE, fileSettingOf } from './descriptors.ts';
@@ -55,7 +55,7 @@ export function loadSettings<const T extends readonly Need[]>(request: LoadReque
     credentialLayer(env['CREDENTIALS_DIRECTORY']),
   ];
   const adviceOn = (missing: readonly SettingProblem[]): string => {
-    if (file === undefined) return noFileAdvice(choice.path, cwd);
+    if (file === undefined) return noFileAdvice(choice.path);
     const isInUnit = (env['CREDENTIALS_DIRECTORY'] ?? env['INVOCATION_ID']) !== undefined;
     const isSecret = missing.some(({ setting = '' }) => fileSettingOf(setting) !== undefined);
     return isSecret && !isInUnit ? UNIT_SECRETS : '';
@@ -89,13 +89,7 @@ function readLayer({ path, source }: ReturnType<typeof chooseFile>): Layer | und
   }
 }
 
-/** Common names of settings files in a working directory; such a file is read only if it is named. */
-const COMMON_NAMES = ['config.yaml', 'config.yml', 'workbook-mirror.yaml', 'workbook-mirror.yml'];
-
 /** Reports where a settings file was looked for. */
-function noFileAdvice(path: string, cwd: string): string {
-  const here = COMMON_NAMES.find((name) => existsSync(join(cwd, name)));
-  const named = `--config ${here ?? 'FILE'} after the command`;
-  const found = here === undefined ? '' : `, and ${join(cwd, here)} is read only where it is named`;
-  return `No settings file was read: there is none at ${path}${found}. ${CONFIG_VARIABLE} or ${named} names one.`;
+function noFileAdvice(path: string): string {
+  return `No settings file was read: there is none at ${path}. ${CONFIG_VARIABLE} or --config FILE after the command names one.`;
 }

@@ -26,16 +26,13 @@ describe('a command line that is not understood', () => {
     expect(stdout + stderr).not.toContain('S3CRET');
   });
 
-  it('says where a settings file was looked for, and names one that is near', async () => {
+  it('says where a settings file was looked for', async () => {
     const folder = await temporaryFolder();
     const missing = await start(['sync'], {}, folder).ended;
     expect(missing.stderr).toContain(
       'No settings file was read: there is none at /etc/workbook-mirror/config.yaml.',
     );
     await writeFile(join(folder, 'config.yaml'), '');
-    expect((await start(['sync'], {}, folder).ended).stderr).toContain(
-      `${join(folder, 'config.yaml')} is read only where`,
-    );
     expect((await start(['sync', '--config', 'config.yaml'], {}, folder).ended).stderr).not.toContain(
       'No settings file',
     );
