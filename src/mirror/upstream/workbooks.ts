@@ -124,22 +124,24 @@ function doubtAbout(pages: readonly WorkbookPage[], total: number, isTwice: bool
 /** Whether a row occurs twice, or its workbook on two pages, and the repositories of those. */
 function repetitionsIn(pages: readonly WorkbookPage[]) {
   const pageOf = new Map<string, WorkbookPage>();
-  const versions = new Set<string>();
   const repeated = new Set<string>();
   let isTwice = false;
   for (const page of pages) {
-    for (const { id, branch, versionId, repository } of page.rows) {
-      const key = `${id}\n${branch}`;
+    for (const row of page.rows) {
+      const key = `${row.id}\n${row.branch}`;
       const seen = pageOf.get(key);
-      const isOnTwo = seen !== undefined && seen !== page;
-      // A row that moved to a later page with a new version pushed another one off all pages.
-      isTwice ||= isOnTwo || versions.has(`${key}\n${versionId}`);
-      if (isOnTwo) repeated.add(repository);
       pageOf.set(key, page);
-      versions.add(`${key}\n${versionId}`);
+      if (seen === undefined) continue;
+      // A row that moved to a later page with a new version pushed another one off all pages.
+      if (seen !== page) repeated.add(row.repository);
+      isTwice ||= seen !== page || page.rows.some((other) => other !== row && isSameVersion(other, row));
     }
   }
   return { isTwice, repeated };
+}
+
+function isSameVersion(one: WorkbookRow, other: WorkbookRow): boolean {
+  return one.id === other.id && one.branch === other.branch && one.versionId === other.versionId;
 }
 
 function inconsistent(doubt: string): MirrorError {
