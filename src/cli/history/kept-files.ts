@@ -34,7 +34,7 @@ export async function pathOf(layout: DirectoryLayout, asked: string): Promise<st
   return targetNamed(asked, layout.mirror, [...(await manifestPaths(layout)), ...kept]);
 }
 
-/** Whether a state is that of a time. A clock that was set back gave one a time before that of its publish, which `history list` shows. */
+/** Whether a state belongs to a time. `history list` shows a time before the publish if the clock was set back in between. */
 function isOf({ manifest, left }: TargetState, atMs: number | null): boolean {
   return atMs === null || manifest.publishedAtMs <= atMs || left?.atMs === atMs;
 }

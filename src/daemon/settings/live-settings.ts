@@ -1,4 +1,4 @@
-import { existsSync, realpathSync } from 'node:fs';
+import { realpathSync } from 'node:fs';
 import { dirname } from 'node:path';
 
 import { watch } from 'chokidar';
@@ -97,7 +97,16 @@ export function failureIn(error: unknown): EventFailure {
 /** The files of the settings and, where one is a link, the file that it leads to. */
 function filesOf({ configFile, settings }: ReturnType<LoadSettings>): string[] {
   const named = [...(configFile === undefined ? [] : [configFile]), ...filesOfSettings(settings)];
-  return named.flatMap((file) => [file, existsSync(file) ? realpathSync(file) : file]);
+  return named.flatMap((file) => [file, placeOf(file)]);
+}
+
+function placeOf(file: string): string {
+  try {
+    return realpathSync(file);
+  } catch {
+    // It may appear later.
+    return file;
+  }
 }
 
 /** Quiet time before files are read, in milliseconds: editors and Kubernetes replace files in several steps. */

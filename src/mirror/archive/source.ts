@@ -230,7 +230,7 @@ function judgeEntries(kept: KeptBytes, end: DirectoryPlace, limits: ArchiveLimit
     const fault = `would unpack to ${greatest.sizeBytes} of ${totalBytes} bytes`;
     refusal ??= sizeRefusal(greatest.name, fault, limits);
   }
-  // A damaged directory is none to refuse: its fault comes first.
+  // Only now: a directory whose entries cannot all be read is damaged, not refused.
   if (refusal !== null) throw refused(refusal);
   return judged;
 }

@@ -103,7 +103,7 @@ function withVersions(
   { rows, hasAllRows }: ListedRows,
   branch: string,
 ): ManifestFile[] {
-  // The version of a deletion is none of a file that is still there.
+  // A file that is still there gets no version from a row that says that it was deleted.
   const existing = rows.filter((row) => !isDeletion(row));
   const own = rowsByFile(existing, branch, files);
   return files.map((file) => {

@@ -245,7 +245,7 @@ async function isGiven(folder: string, gid: number): Promise<boolean> {
   }
 }
 
-/** Always the same, so that the next run takes one that a crash left. No branch has this path: there, `%` begins a number. */
+/** Always the same, so that the next run takes one that a crash left. No branch has this path: two digits would follow `%`. */
 const NEW = '.workbook-mirror%new';
 
 /**

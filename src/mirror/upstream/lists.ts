@@ -152,7 +152,7 @@ function hasNext(link = ''): boolean {
   );
 }
 
-/** The one fact of interest about a row that is not understood. */
+/** The part of a malformed row that still matters. */
 const namedSchema = z.looseObject({ name: z.string() });
 
 /**
