@@ -96,13 +96,15 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
 }
 
 /** How the tree on disk differs from the published one, if that is known. */
-function describeTree({ target: { target, state, drift }, record }: Explanation): Lines {
+function describeTree({ target: { target, state, drift, held }, record }: Explanation): Lines {
   if (state === 'damaged')
     return `  ${DAMAGED}${record.missingPasses === 0 ? ': the next pass pulls it again' : ''}`;
   if (drift === null) return null;
   return [
     `  changed by someone, seen at ${utcTime(drift.sinceMs)}: ${driftSentence(drift)}`,
-    `  the next full check repairs it, or now \`${ownCommand('poll', target)}\``,
+    held?.subject === 'files'
+      ? '  it is repaired once the held deletion is approved, or undone in the service'
+      : `  the next full check repairs it, or now \`${ownCommand('poll', target)}\``,
   ];
 }
 

@@ -97,7 +97,7 @@ function outOfRoom([path]: readonly string[]): Cause {
     };
   return {
     what: `${place} is full: ${roughSize(freeBytes)} of its ${roughSize(totalBytes)} are free by now`,
-    hint: 'Make room there; history.retired and history.replaced say how much the history keeps.',
+    hint: 'Make a little room there; then `history prune`, or smaller settings history.retired and history.replaced, can free more.',
     code: 'disk.full',
   };
 }
