@@ -143,7 +143,15 @@ export type PassEvent = {
 export type PassEventSink = (event: PassEvent) => void;
 
 /** The kinds of findings: wrong answers, answers from caches, settings that select nothing, lost targets, the last lease. */
-type Subject = 'problems' | 'cached lists' | 'cached contents' | 'unmatched' | 'empty' | 'lost' | 'lease';
+type Subject =
+  | 'problems'
+  | 'unplanned'
+  | 'cached lists'
+  | 'cached contents'
+  | 'unmatched'
+  | 'empty'
+  | 'lost'
+  | 'lease';
 
 /** Remembers the findings of the previous pass, so that a lasting one is not reported again. */
 export class ReportedOnce {

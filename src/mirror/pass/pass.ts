@@ -22,6 +22,7 @@ import {
   isAllThatCanBe,
   reportLost,
   reportSelection,
+  reportUnplanned,
   reportUpstream,
   stillAwaited,
   summarise,
@@ -64,7 +65,7 @@ export async function runPass(
     const lost = await reportLost(context);
     const listing = await context.service.poll(signal, retries === 'all');
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
-    const problems = await reportUpstream(context, listing);
+    const ofLists = await reportUpstream(context, listing);
     await context.store.lock.check();
     // Queued pulls are planned again. This comes before the disk is read: a pull that ends during that still counts as running, and
     // this pass leaves it alone.
@@ -72,6 +73,7 @@ export async function runPass(
     const planned = await planPass(context, policy, listing, new Map(context.queue.running()), retries);
     const { selection } = planned;
     reportSelection(context, selection);
+    const problems = [...ofLists, ...reportUnplanned(context, planned.unplanned)];
     const results = await executePlan({ ...planned, context, policy, signal });
     await context.store.lock.check();
     // Before the history is pruned: a tree retired since the last inventory and pruned now would count as lost.
@@ -117,7 +119,7 @@ export async function planPass(
   retries: Retries,
 ): Promise<PlannedPass> {
   const { layout, shard, inventory } = context.store;
-  const { published, others, unreadable, trees } = await inventory.read();
+  const { paths, published, others, unreadable, trees } = await inventory.read();
   const approvals = await readApprovals(layout);
   const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
   const isOtherService =
@@ -131,7 +133,10 @@ export async function planPass(
   const plan = keepRunningPulls(makePlan({ ...found, policy, nowMs, retries }), goingOn, listing);
   context.emit({ name: 'pass.planned', ...countsOf(plan) });
   const selection = checkSelection(policy.selection, listing, plan, shard);
-  return { listing, plan, records, trees, approvals, isOtherService, selection };
+  const understood = new Set([...published, ...others, ...plan].map(({ path }) => path));
+  // The manifests that one of several instances cannot read may be another one's.
+  const unplanned = shard === null ? paths.filter((path) => !understood.has(path)) : [];
+  return { listing, plan, records, trees, approvals, unplanned, isOtherService, selection };
 }
 
 /** A replaced tree that cannot be removed now is removed later: no reason to fail a pass that did its work. */

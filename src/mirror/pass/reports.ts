@@ -229,6 +229,19 @@ export async function reportUpstream(
   return problems;
 }
 
+/** Reports trees whose manifests cannot be read and that no action is about. @returns a sentence each */
+export function reportUnplanned(
+  { emit, reported }: Pick<PassContext, 'emit' | 'reported'>,
+  paths: readonly string[],
+): readonly string[] {
+  const problems = paths.map(
+    (path) =>
+      `the manifest of ${path} cannot be read, and the list has no target for it: \`forget\` moves its tree to the history`,
+  );
+  for (const problem of reported.news('unplanned', problems)) emit({ name: 'listing.problem', problem });
+  return problems;
+}
+
 /** Reports what the settings select, and which of their patterns match nothing. */
 export function reportSelection(
   { emit, reported }: Pick<PassContext, 'emit' | 'reported'>,

@@ -83,7 +83,8 @@ describe('forget', () => {
     const mirror = await mirrored();
     await writeFile(join(mirror.directory, 'manifests/Old/main.json'), '{');
     mirror.service.removeRepository(mirror.service.named('Old'));
-    await mirror.on(['sync']);
+    expect((await mirror.on(['sync'])).stderr).toContain('the manifest of Old/main cannot be read');
+    expect((await mirror.on(['status'])).stdout).toContain('! the manifest of Old/main cannot be read');
     const forgotten = await mirror.on(['forget', 'Old/main', '--yes']);
     expect(forgotten.stdout).toContain('its tree is in history/');
     expect(await tracesOf('Old/main', mirror)).toEqual([]);
