@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 import { closing } from '../lib/concurrency/shared-work.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
@@ -35,6 +36,12 @@ export type ReplyLine<Result> =
 /** Errors of connecting to a socket without a listener. */
 const ABSENT_CODES: ReadonlySet<string> = new Set(['ENOENT', 'ECONNREFUSED', 'ENOTDIR']);
 
+/** Time for a daemon to restart, in milliseconds, after which the request is repeated. */
+const BACK_WITHIN_MS = 15_000;
+
+/** The pause between two attempts to reach it, in milliseconds. */
+const LOOK_EVERY_MS = 250;
+
 /** A working daemon begins its reply within this time, in milliseconds. */
 const TAKEN_WITHIN_MS = 15_000;
 
@@ -49,9 +56,10 @@ export async function isDaemonListening(layout: DirectoryLayout): Promise<boolea
 }
 
 /**
- * Sends a task to the daemon of a directory.
- * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable; `pass.abandoned` if it ends before it has
- *   replied, or `signal` fires
+ * Sends a task to the daemon of a directory. If the daemon restarts before it has replied, the task is sent again,
+ * unless it changes something.
+ * @throws MirrorError the error of the task; `daemon.absent` if the daemon is unreachable; `pass.abandoned` if it does not return, or
+ *   `signal` fires
  */
 export async function askDaemon<Name extends TaskName>(
   layout: DirectoryLayout,
@@ -59,21 +67,30 @@ export async function askDaemon<Name extends TaskName>(
   wish: TaskRequest<Name>,
   listeners: Pick<TaskWork, 'signal' | 'emit' | 'tell'>,
 ): Promise<TaskResult<Name>> {
-  try {
-    const reply = await onSocket(layout, (socketPath) =>
-      exchange<TaskResult<Name>>(layout, { socketPath, path: routeOf(name) }, wish, listeners),
-    );
-    if (reply !== null) return reply.result;
-  } catch (cause) {
-    const rest = TASKS[name].kind === 'read' ? '' : ' The daemon continues the work.';
-    if (listeners.signal.aborted)
-      throw new MirrorError('pass.abandoned', `Interrupted: this command no longer waits.${rest}`, { cause });
-    if (cause instanceof MirrorError) throw cause;
+  const { signal } = listeners;
+  const { kind } = TASKS[name];
+  let backUntilMs: number | null = null;
+  for (;;) {
+    try {
+      if (backUntilMs !== null) await sleep(LOOK_EVERY_MS, undefined, { signal });
+      const reply = await onSocket(layout, (socketPath) =>
+        exchange<TaskResult<Name>>(layout, { socketPath, path: routeOf(name) }, wish, listeners),
+      );
+      if (reply !== null) return reply.result;
+      if (backUntilMs === null)
+        throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
+    } catch (error) {
+      const rest = kind === 'read' ? '' : ' The daemon continues the work.';
+      const message = `Interrupted: this command no longer waits.${rest}`;
+      if (signal.aborted) throw new MirrorError('pass.abandoned', message, { cause: error });
+      if (error instanceof MirrorError) throw error;
+      backUntilMs ??= performance.now() + (kind === 'change' ? 0 : BACK_WITHIN_MS);
+    }
+    if (performance.now() < backUntilMs) continue;
     const message = `The daemon of ${layout.root} closed the connection before it replied.`;
     const hint = `It ended, or too many commands are waiting; \`${ownCommand('status')}\` shows the mirror.`;
-    throw new MirrorError('pass.abandoned', message, { cause, hint });
+    throw new MirrorError('pass.abandoned', message, { hint });
   }
-  throw new MirrorError('daemon.absent', `The daemon of ${layout.root} ended before it was asked.`);
 }
 
 /** Sends a request, passes on its progress, and reads the reply to its end. */
