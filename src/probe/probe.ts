@@ -65,7 +65,7 @@ export async function probe(options: ProbeOptions): Promise<ProbeReport> {
 function requireList(answer: ProbeAnswer): void {
   const { status, failure, body } = answer;
   // A router may answer every path with a web page.
-  if (status === 200 && /^\s*\[/.test(body.toString('utf8', 0, 100))) return;
+  if (status === 200 && /^\s*[[{]/.test(body.toString('utf8', 0, 100))) return;
   if (failure !== null) throw failure;
   const message = `The list of repositories was answered with ${shapeOf(answer)}.`;
   if (status === 403) throw new MirrorError('credentials.refused', message, { hint: KEY_HINT });

@@ -51,7 +51,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     expect(text).toMatch(/not shown: \r?\n/);
     expect(text).toContain('Enter another key');
     expect(text).not.toContain('is read from');
-    expect(text).toContain('as of a header');
+    expect(text).toContain('holds a space');
     expect(text).toContain('The current API lists 1 repository.');
     expect(text).toContain('v1 lists 3 workbooks.');
     expect(text).toContain('other holds no mirror yet, but "report.txt"');
