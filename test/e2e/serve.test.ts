@@ -86,7 +86,10 @@ describe('serve', () => {
       [`serve --serve-directory ${folder}/file`, /a file is in the place of a folder/],
       [`serve --serve-directory ${folder}/file/x`, /a file is in the place of a folder/],
       [`keys create --kind token --name T --serve-directory ${mirror}`, /is the directory of a mirror/],
-      [`serve --from-mirror --directory ${mirror}/manifests`, /is not a mirror.*holds mirror\/ and manifests/s],
+      [
+        `serve --from-mirror --directory ${mirror}/manifests`,
+        /is not a mirror.*holds mirror\/ and manifests/s,
+      ],
       [`serve --from-mirror --directory ${folder}/file`, /is not a mirror/],
       [`serve --from-mirror --directory ${mirror} --serve-directory ${folder}/no`, /no is not a directory/],
       [`serve --from-mirror --samples --directory ${mirror}`, /--samples/],

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
+import { unescape } from 'node:querystring';
 
 import type { Command } from 'commander';
 
@@ -85,7 +86,8 @@ async function testRequest(settings: SettingsFor<never>, hook: string) {
 function partsOf(address: string): string[] {
   const { pathname = '', search = '', username = '', password = '' } = URL.parse(address) ?? {};
   const basic = Buffer.from(`${username}:${password}`).toString('base64');
-  return [pathname + search, ...`${pathname}${search}`.split(/[/?&=]/), basic];
+  const parts = `${pathname}${search}`.split(/[/?&=]/);
+  return [pathname + search, ...parts, ...parts.map((part) => unescape(part)), basic];
 }
 
 function webhookRequest(settings: SettingsFor<never>): PostRequest | null {

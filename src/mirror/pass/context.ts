@@ -64,7 +64,7 @@ export interface PlannedPass {
   /** Summaries of the published trees to remember, by their paths. */
   readonly trees: ReadonlyMap<string, RememberedTree>;
   readonly approvals: Approvals;
-  /** Paths of trees whose manifests cannot be read, and that no action is about: the list has no target for them. */
+  /** Paths of trees whose manifests cannot be read, and that no action is about: nothing that is mirrored belongs there. */
   readonly unplanned: readonly string[];
   readonly selection: SelectionCheck;
   /** Whether an operator let the pass mirror another service than the directory did before. */

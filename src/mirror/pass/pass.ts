@@ -147,8 +147,10 @@ async function sweepTrees(
 ): Promise<void> {
   try {
     // If two clocks disagree, the one that is ahead would prune too much.
-    const pruned = await sweep(store, Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY), signal);
+    const historyNowMs = Math.min(now(), serviceTimeMs ?? Number.POSITIVE_INFINITY);
+    const { pruned, failure } = await sweep(store, historyNowMs, signal);
     for (const entry of pruned) emit({ name: 'history.pruned', entry });
+    if (failure !== null) throw failure;
   } catch (error) {
     // A stop does not wait for this: the next pass removes the rest.
     if (signal.aborted) return;

@@ -190,14 +190,19 @@ export async function isReachable(
   signal: AbortSignal,
 ): Promise<boolean> {
   const others = branches.filter((branch) => branch !== target.branch);
+  let failure: MirrorError | null = null;
   for (const branch of [HEAD_BRANCH, ...others]) {
     try {
       if (await service.exists({ repository, branch, path: '', signal })) return true;
     } catch (error) {
       // A service may fail for a repository without a default branch, which says nothing about the others.
-      if (!(error instanceof MirrorError) || !CONCERNS_ONE.test(error.code)) throw error;
+      const isOfHead =
+        branch === HEAD_BRANCH && error instanceof MirrorError && CONCERNS_ONE.test(error.code);
+      if (!isOfHead) throw error;
+      failure = error;
     }
   }
+  if (failure !== null) throw failure;
   return false;
 }
 

@@ -236,7 +236,7 @@ export function reportUnplanned(
 ): readonly string[] {
   const problems = paths.map(
     (path) =>
-      `the manifest of ${path} cannot be read, and the list has no target for it: \`forget\` moves its tree to the history`,
+      `the manifest of ${path} cannot be read, and nothing that is mirrored belongs there: \`forget\` moves its tree to the history`,
   );
   for (const problem of reported.news('unplanned', problems)) emit({ name: 'listing.problem', problem });
   return problems;

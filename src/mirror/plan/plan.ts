@@ -187,7 +187,8 @@ function isKnownAbsent(of: Case, input: PlanInput): boolean {
 }
 
 /** Whether the list of workbooks shows every change in a target's repository. */
-function isListRead({ repository }: Case, { listing }: PlanInput): boolean {
+function isListRead({ repository, superseded }: Case, { listing }: PlanInput): boolean {
+  if (superseded === 'not-yet') return false;
   return listing.workbooks !== null && !listing.unread.repositories.has(repository.fullName);
 }
 

@@ -19,8 +19,11 @@ export interface Candidate extends ActionSubject {
   readonly selected: boolean;
   /** Whether the settings name this very target, so that its absence is a failure. */
   readonly isRequired: boolean;
-  /** For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored that takes its place. */
-  readonly superseded: 'no' | 'known' | 'published';
+  /**
+   * For the branch `HEAD`: whether a named branch of its repository is known, and whether one is mirrored that takes its place.
+   * `not-yet`: one is known and none mirrored, and `HEAD` has a tree, about which the list says nothing.
+   */
+  readonly superseded: 'no' | 'known' | 'not-yet' | 'published';
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
   /** Whether the service has finished processing the rows on its branch. */
@@ -98,9 +101,14 @@ function listedFacts(
   if (rows === null) return { fingerprint: null, isNamed: false, isSettled: true };
   return {
     fingerprint: targetDigest(rows, branch, tree?.borrowed),
-    isNamed: rows.byBranch.get(branch)?.some((row) => !isDeletion(row)) === true,
+    isNamed: isNamedIn(rows, branch),
     isSettled: isSettled(rows, branch),
   };
+}
+
+/** Whether a row shows that a workbook is on a branch. */
+function isNamedIn(rows: RepositoryRows | null, branch: string): boolean {
+  return rows?.byBranch.get(branch)?.some((row) => !isDeletion(row)) === true;
 }
 
 function candidatesOf(
@@ -114,7 +122,7 @@ function candidatesOf(
   const configured = selection.configuredBranches(fullName);
   const chosen = chooseTrees(trees, path, nowMs);
   const named = new Set([
-    ...(rows?.byBranch.keys() ?? []),
+    ...[...(rows?.byBranch.keys() ?? [])].filter((branch) => isNamedIn(rows, branch)),
     ...configured.map(({ branch }) => branch),
     ...chosen.keys(),
   ]);
@@ -166,7 +174,7 @@ function supersededBy(
   if (!isAnyNamed) return 'no';
   const { fileCount = 0, treePresent = false } = head ?? {};
   // Until a named branch is mirrored, a tree of `HEAD` is all that there is of the repository.
-  if (mirrored.length === 0) return treePresent ? 'no' : 'known';
+  if (mirrored.length === 0) return treePresent ? 'not-yet' : 'known';
   return !treePresent || mirrored.some((tree) => tree.fileCount >= fileCount) ? 'published' : 'no';
 }
 

@@ -154,7 +154,7 @@ export function targetDigest(
 
 /** Values of a version's status that mean that the service has not finished processing it: `processing`, `pending`, `queued`. */
 const UNFINISHED_STATUS =
-  /ing$|^(?:queued|scheduled|started|in[-_ ]?progress|incomplete|un(?:finished|processed)|not .*)$/i;
+  /^(?!warning$|missing$).*ing[.…]*$|^(?:(?:en|re)?queued|scheduled|started|submitted|new|in[-_ ]?(?:progress|queue)|incomplete|un(?:finished|processed)|not[-_ ].*)$/i;
 
 /**
  * Whether the service has finished processing every workbook of a branch. The specification names one status,

@@ -171,7 +171,7 @@ export function openInMemory(): Database {
  */
 export function openSqliteForReading(file: string): Database | null {
   // Opening a pipe would wait for its other end.
-  if (statSync(file, { throwIfNoEntry: false })?.isFile() !== true) return null;
+  if (!isPlainFile(file)) return null;
   const immutable = pathToFileURL(file);
   immutable.searchParams.set('immutable', '1');
   for (const address of [file, immutable]) {
@@ -185,6 +185,14 @@ export function openSqliteForReading(file: string): Database | null {
     }
   }
   return null;
+}
+
+function isPlainFile(path: string): boolean {
+  try {
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
 }
 
 function openForWriting(file: string): DatabaseSync {

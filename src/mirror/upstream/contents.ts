@@ -73,6 +73,8 @@ export class Contents {
   readonly #bandwidth: Bandwidth | null;
   /** The form that last gave a repository's contents, by id: installations may accept several, depending on the repository. */
   readonly #proven = new Map<string, ReferenceForm>();
+  /** The repositories, by id, for which that form failed since. */
+  readonly #doubted = new Set<string>();
 
   /**
    * @param memory the form that worked last, for any repository; is updated
@@ -107,6 +109,7 @@ export class Contents {
         if (answer.kind !== 'absent') {
           this.#memory.referenceForm = form;
           this.#proven.set(repository.id, form);
+          this.#doubted.delete(repository.id);
           return answer;
         }
         absences.set(form, answer.status);
@@ -158,8 +161,10 @@ export class Contents {
 
   /** Whether a failure is of the form that gave these contents before: no reason to try another one, until it happens again. */
   #isOfRightForm({ code }: MirrorError, { id }: Repository, form: ReferenceForm): boolean {
-    if (form !== this.#proven.get(id) || code === 'contents.wrong_kind') return false;
-    return this.#proven.delete(id);
+    if (form !== this.#proven.get(id) || code === 'contents.wrong_kind' || this.#doubted.has(id))
+      return false;
+    this.#doubted.add(id);
+    return true;
   }
 
   #formOf({ id }: Repository): ReferenceForm | null {
@@ -401,7 +406,7 @@ export interface ReferenceMemory {
 function onlyAmbiguous(repository: Repository): MirrorError {
   return new MirrorError(
     'contents.not_found',
-    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others, or may be with one whose row in the list of repositories is not understood.`,
+    `No reference that names ${repository.fullName} alone finds its contents, and the short name ${JSON.stringify(repository.name)} is shared with others, or may be, as not all of the list of repositories is understood.`,
     {
       hint: 'Rename one of the repositories of that name in the service; `status` shows what is wrong with the list.',
     },

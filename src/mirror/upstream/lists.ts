@@ -80,7 +80,7 @@ interface RepositoryRows {
   readonly repositories: readonly Repository[];
   /** False if rows were malformed or contradict each other, so that absence proves nothing. */
   readonly isComplete: boolean;
-  /** Short names of repositories that are left out; null if any name may be, as not all of the list is read. */
+  /** The legible short names of repositories that are left out; null if there may be any, as the list goes on elsewhere. */
   readonly hiddenNames: readonly string[] | null;
   /** A sentence each. */
   readonly problems: readonly string[];

@@ -16,7 +16,7 @@ import {
   transportError,
   withoutKeys,
 } from './failures.ts';
-import { Keyring, type KeyringOptions } from './keyring.ts';
+import { credentialRefused, Keyring, type KeyringOptions } from './keyring.ts';
 
 /** How often a failed request is tried again, after waits that double. Durations in milliseconds. */
 export const RETRIES = {
@@ -143,13 +143,12 @@ export class Transport {
     const named = this.usesOtherName && !(target instanceof URL) ? underOtherName(target) : target;
     const url = named instanceof URL ? named : new URL(this.#options.baseUrl + named);
     const keys = this.keyring.inOrder(generation);
-    const mayBeRevoked = !isContents && sent.body === undefined;
+    const refusals: number[] = [];
     for (const [index, key] of keys.entries()) {
       const answer = await this.#ask(sent, url, key);
       try {
-        // A service may refuse a list to a revoked key with 403, too; for the last key, `read` says what it means.
-        const mayTryNext = answer.status === 403 && mayBeRevoked && index < keys.length - 1;
-        if (answer.status !== 401 && !mayTryNext) {
+        if (isKeyRefused(answer.status, sent, index === keys.length - 1)) refusals.push(answer.status);
+        else {
           const value = await read(answer);
           if (!isContents && isWelcome(answer.status))
             this.keyring.accept(generation, key, keys.slice(0, index));
@@ -161,6 +160,7 @@ export class Transport {
         answer.body.destroy();
       }
     }
+    if (refusals.includes(403)) throw credentialRefused(generation, 403, url);
     throw isContents ? contentsRefused(url) : this.keyring.refuse(generation, keys, url);
   }
 
@@ -206,6 +206,12 @@ export class Transport {
       url = next;
     }
   }
+}
+
+/** Whether a key was refused. A service may refuse a list to a revoked key with 403; for the last key, the reader says what that means. */
+function isKeyRefused(status: number, { isContents, body }: TransportRequest, isLastKey: boolean): boolean {
+  const isList = isContents !== true && body === undefined;
+  return status === 401 || (status === 403 && isList && !isLastKey);
 }
 
 /** Whether an answer proves that its key was accepted: other statuses do not. */

@@ -123,25 +123,26 @@ function doubtAbout(pages: readonly WorkbookPage[], total: number, isTwice: bool
 
 /** Whether a row occurs twice, or its workbook on two pages, and the repositories of those. */
 function repetitionsIn(pages: readonly WorkbookPage[]) {
-  const pageOf = new Map<string, WorkbookPage>();
+  const seen = new Map<string, { page: WorkbookPage; readonly versionIds: string[] }>();
   const repeated = new Set<string>();
   let isTwice = false;
   for (const page of pages) {
-    for (const row of page.rows) {
-      const key = `${row.id}\n${row.branch}`;
-      const seen = pageOf.get(key);
-      pageOf.set(key, page);
-      if (seen === undefined) continue;
+    for (const { id, branch, versionId, repository } of page.rows) {
+      const key = `${id}\n${branch}`;
+      const before = seen.get(key);
+      if (before === undefined) {
+        seen.set(key, { page, versionIds: [versionId] });
+        continue;
+      }
       // A row that moved to a later page with a new version pushed another one off all pages.
-      if (seen !== page) repeated.add(row.repository);
-      isTwice ||= seen !== page || page.rows.some((other) => other !== row && isSameVersion(other, row));
+      const isOnTwo = before.page !== page;
+      if (isOnTwo) repeated.add(repository);
+      isTwice ||= isOnTwo || before.versionIds.includes(versionId);
+      before.page = page;
+      before.versionIds.push(versionId);
     }
   }
   return { isTwice, repeated };
-}
-
-function isSameVersion(one: WorkbookRow, other: WorkbookRow): boolean {
-  return one.id === other.id && one.branch === other.branch && one.versionId === other.versionId;
 }
 
 function inconsistent(doubt: string): MirrorError {

@@ -53,7 +53,8 @@ const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@\s]+:[^/@\s]*(?=@)/g;
 /** Decodes a text once, as an address in a path is encoded, and masks secrets in it. */
 function masked(text: string, secrets: readonly string[]): string {
   const mask = (plain: string): string => scrub(plain, secrets).replaceAll(SECRETS, '$1[hidden]');
-  return mask(unescape(scrub(text, secrets)));
+  // A password with a blank is masked before it is decoded.
+  return mask(unescape(mask(text)));
 }
 
 /**

@@ -5,6 +5,7 @@ import { basename, dirname, join, relative } from 'node:path';
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { linkNow } from '../../../lib/disk/read.ts';
 import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
 import { forgetKept, type HistoryEntry, prunable, readHistory, targetKept } from '../history/history.ts';
@@ -17,13 +18,13 @@ import { onDiskOfAll, withCommonLock } from '../shards.ts';
 /**
  * Removes expired leases, replaced trees that no reader needs any more, and trees that the history no longer keeps.
  * @param historyNowMs the time for judging the history, in milliseconds since the epoch
- * @returns the pruned trees, as `<target>/<name>`
+ * @returns the pruned trees, as `<target>/<name>`, and why something else could not be removed; null if all was
  */
 export async function sweep(
   disk: Disk,
   historyNowMs: number,
   signal?: AbortSignal,
-): Promise<readonly string[]> {
+): Promise<{ readonly pruned: readonly string[]; readonly failure: Error | null }> {
   const { layout, native, now } = disk;
   await disk.lock.check();
   const removed = await Promise.allSettled([
@@ -31,9 +32,12 @@ export async function sweep(
     onDisk('removing replaced trees', () => onDiskOfAll(disk, 'trash', (each) => sweepTrash(each, signal))),
     onDisk('removing trees that no link leads to', () => removeOldTrees(disk, signal)),
   ]);
+  signal?.throwIfAborted();
   const pruned = await withCommonLock(layout, native, () => pruneHistory(disk, historyNowMs, signal));
-  for (const result of removed) if (result.status === 'rejected') throw result.reason;
-  return pruned.map(({ path, name }) => `${path}/${name}`);
+  const failures = removed.flatMap((each) =>
+    each.status === 'rejected' ? [toMirrorError(each.reason)] : [],
+  );
+  return { pruned: pruned.map(({ path, name }) => `${path}/${name}`), failure: failures[0] ?? null };
 }
 
 /** Removes trees that are due, and trees that a clock that was ahead would keep for ever; stops once a lease holds. */

@@ -106,7 +106,7 @@ describe('publishing', () => {
       nowMs += 1;
       await publishFiles(store, PATH, { 'a.txt': 'TWO' });
       nowMs += 60_001;
-      await expect(sweep(store, nowMs)).rejects.toMatchObject({ code: 'disk.failed' });
+      expect((await sweep(store, nowMs)).failure).toMatchObject({ code: 'disk.failed' });
       expect(await readdir(store.layout.trash)).toEqual([stuck]);
     },
   );

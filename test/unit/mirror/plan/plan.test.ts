@@ -385,7 +385,11 @@ describe('HEAD', () => {
   it.each<[string, Facts, string]>([
     ['is kept while no branch is known', { published: [HEAD_TREE] }, 'keep unchanged HEAD'],
     ['is always pulled without a list', { ...HEAD, listing: UNVERSIONED }, 'pull no-version-list HEAD'],
-    ['is kept until a named branch is mirrored', { ...HEAD, listing: LISTED }, `${NEW}, keep unchanged HEAD`],
+    [
+      'is compared until a named branch is mirrored',
+      { ...HEAD, listing: LISTED },
+      `${NEW}, pull no-version-list HEAD`,
+    ],
     ['is retired once a branch is published', BOTH, 'keep unchanged main, retire branch-known HEAD'],
     [
       'waits to be tried again after its retirement failed',
@@ -398,7 +402,7 @@ describe('HEAD', () => {
     [
       'is not retired for a tree that is missing from the disk',
       { listing: LISTED, published: [HEAD_TREE, ABSENT_TREE] },
-      'pull tree-missing main, keep unchanged HEAD',
+      'pull tree-missing main, pull no-version-list HEAD',
     ],
     ['is not requested if a configured branch is known', configured(false), 'pull never-mirrored main'],
     ['is not requested if a mirrored branch is known', { published: [EMPTY_TREE] }, 'keep unchanged main'],

@@ -162,8 +162,21 @@ describe('the rows for the files of the contents', () => {
 describe('the check that the service has finished with a branch', () => {
   it.each([
     [true, ['success', 'Success', 'succeeded', 'done', 'completed', 'finished']],
-    [true, ['failure', 'failed', 'error', 'processed', 'ok', null]],
-    [false, ['processing', 'pending', 'queued', 'running', 'incomplete', 'unfinished', 'not done']],
+    [true, ['failure', 'failed', 'error', 'processed', 'ok', 'warning', null]],
+    [
+      false,
+      [
+        'processing',
+        'pending',
+        'queued',
+        'running',
+        'not_started',
+        'enqueued',
+        'incomplete',
+        'unfinished',
+        'not done',
+      ],
+    ],
   ])('is %j for any of the states %j', (settled, states) => {
     for (const versionStatus of states) {
       const rows = groupRows([row(), row({ versionStatus })]);
