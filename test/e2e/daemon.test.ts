@@ -69,19 +69,6 @@ describe('the daemon', () => {
     expect((await daemon.stop()).exitCode).toBe(0);
   });
 
-  it('excludes a second instance, and leaves no lock when it is killed', async () => {
-    const embedded = await startEmbedded();
-    const daemon = await startDaemon(embedded.settings);
-    const second = await run(['run'], embedded.settings);
-    expect(second.exitCode).toBe(4);
-    expect(second.stderr).toContain(`pid ${daemon.child.pid ?? 0}`);
-    expect((await run(['status'], embedded.settings)).exitCode).toBe(0);
-    expect((await run(['plan'], embedded.settings)).exitCode).toBe(0);
-    daemon.child.kill('SIGKILL');
-    await daemon.ended;
-    expect((await run(['sync'], embedded.settings)).exitCode).toBe(0);
-  });
-
   it('continues while its log cannot be written, and reports that elsewhere', async () => {
     const embedded = await startEmbedded();
     const port = await freePort();
