@@ -50,10 +50,9 @@ export function logAlways(text: TerminalText): void {
 /** A key of this service, even a revoked one, and user and password in an address. */
 const SECRETS = /(wb[pgts]_)[\w-]{8,}|[^/:@\s]+:[^/@\s]*(?=@)/g;
 
-/** Decodes a text once, as an address in a path is encoded, and masks secrets in it. */
+/** Masks secrets in a text, before and after it is decoded once, as an address in a path is encoded. */
 function masked(text: string, secrets: readonly string[]): string {
   const mask = (plain: string): string => scrub(plain, secrets).replaceAll(SECRETS, '$1[hidden]');
-  // A password with a blank is masked before it is decoded.
   return mask(unescape(mask(text)));
 }
 
