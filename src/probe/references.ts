@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 
 import { contentsPath } from '../lib/api/requests.ts';
-import type { ReferenceForm } from '../mirror/upstream/contents.ts';
+import type { ReferenceForm } from '../lib/api/references.ts';
 import { readArchive } from './archive.ts';
 import type { ProbeAnswer } from './connection.ts';
 import { type Entry, statementsOf } from './statement.ts';

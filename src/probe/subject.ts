@@ -2,7 +2,7 @@ import type { z } from 'zod';
 
 import { contentsPath, REPOSITORIES_PATH, underOtherName, WORKBOOKS_PATH } from '../lib/api/requests.ts';
 import { type ApiWorkbook, pageSchema, workbookSchema } from '../lib/api/schemas.ts';
-import { countNames, type ReferenceForm, referencesFor } from '../mirror/upstream/contents.ts';
+import { countNames, type ReferenceForm, referencesFor } from '../lib/api/references.ts';
 import type { Repository } from '../mirror/upstream/listing.ts';
 import { readRepositoryRows } from '../mirror/upstream/lists.ts';
 import { nextPageUrl } from '../mirror/upstream/workbooks.ts';

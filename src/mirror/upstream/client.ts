@@ -1,3 +1,4 @@
+import { countNames } from '../../lib/api/references.ts';
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { unlessAborted } from '../../lib/concurrency/concurrency.ts';
 import { shareWork } from '../../lib/concurrency/shared-work.ts';
@@ -7,7 +8,7 @@ import { scrub } from '../../lib/text/scrub.ts';
 import { readRepositories, type RepositoryList, type RepositoryMemory } from './lists.ts';
 import { olderOf } from './answers.ts';
 import { knownBranch, type Listing, type Repository, type UnreadRows, type WorkbookRow } from './listing.ts';
-import { Contents, countNames } from './contents.ts';
+import { Contents } from './contents.ts';
 import { owns, type Shard } from '../plan/selection.ts';
 import { readWorkbooks, type WorkbookList, type WorkbookMemory } from './workbooks.ts';
 
