@@ -109,6 +109,17 @@ it('a list of doubtful length verifies although its bytes differ with each reque
   expect((await mirror.exactPass()).exitCode).toBe(0);
 });
 
+/** A mirror of a repository whose branch `draft` was deleted since the last pass. */
+async function withoutDraft() {
+  const { service, mirror } = await startPair();
+  const repository = service.addRepository('git.example/x/plan.git', { 'a.xlsx': 'a' });
+  service.fork(repository, 'main', 'draft');
+  service.write(repository, 'draft', 'a.xlsx', 'a2');
+  await mirror.pass();
+  repository.branches.delete('draft');
+  return { service, mirror };
+}
+
 const DELETED = { id: 'd'.repeat(40), branch: 'main', action: 'delete', created_at: null, status: 'success' };
 
 describe('a row that says that a workbook was deleted', () => {
@@ -124,12 +135,7 @@ describe('a row that says that a workbook was deleted', () => {
   });
 
   it('does not keep a branch that is gone', async () => {
-    const { service, mirror } = await startPair();
-    const repository = service.addRepository('git.example/x/plan.git', { 'a.xlsx': 'a' });
-    service.fork(repository, 'main', 'draft');
-    service.write(repository, 'draft', 'a.xlsx', 'a2');
-    await mirror.pass();
-    repository.branches.delete('draft');
+    const { service, mirror } = await withoutDraft();
     const version = { ...DELETED, branch: 'draft' };
     service.knobs.arrange = (rows) => rows.flatMap((row) => [row, Object.assign({}, row, { version })]);
     for (const hours of [1, 2, 3]) await mirror.pass(later(hours));
@@ -138,12 +144,7 @@ describe('a row that says that a workbook was deleted', () => {
 });
 
 it('a branch leaves although the service fails for the contents of the default branch', async () => {
-  const { service, mirror } = await startPair();
-  const repository = service.addRepository('git.example/x/plan.git', { 'a.xlsx': 'a' });
-  service.fork(repository, 'main', 'draft');
-  service.write(repository, 'draft', 'a.xlsx', 'a2');
-  await mirror.pass();
-  repository.branches.delete('draft');
+  const { service, mirror } = await withoutDraft();
   service.fault = (path) =>
     path.includes('/contents') && !path.includes('branch=') ? { kind: 'status', status: 500 } : null;
   for (const hours of [1, 2, 3]) await mirror.pass(later(hours));
