@@ -1,6 +1,5 @@
-import { existsSync } from 'node:fs';
-
 import type { SettingsFor } from '../../config/schema.ts';
+import { statsNow } from '../../lib/disk/read.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { treeKey } from '../../mirror/plan/record.ts';
@@ -100,7 +99,7 @@ async function knownTargets(
 }
 
 function isTreeThere(layout: DirectoryLayout, path: string): boolean {
-  return existsSync(treePath(layout, path));
+  return statsNow(treePath(layout, path)) !== null;
 }
 
 /** Moves the trees to the history, and removes all other traces of the targets. */
