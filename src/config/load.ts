@@ -91,5 +91,5 @@ function readLayer({ path, source }: ReturnType<typeof chooseFile>): Layer | und
 
 /** Reports where a settings file was looked for. */
 function noFileAdvice(path: string): string {
-  return `No settings file was read: there is none at ${path}. ${CONFIG_VARIABLE} or --config FILE after the command names one.`;
+  return `No settings file was read: ${path} does not exist. Name a file by --config FILE after the command, or by ${CONFIG_VARIABLE}.`;
 }

@@ -184,7 +184,7 @@ async function passUntilStopped(
     drift.afterPass();
     memory.atRest();
   });
-  // Settings that were refused on standby are read by now. What listening reports below comes after a failure on standby.
+  // The settings have been read since standby refused them. The status takes these events first: listening below may report success.
   const early = daemon.early.splice(0).filter(({ name }) => name !== 'settings.refused');
   for (const event of early) status.sink(event);
   const http = part(await startHttp(settings.current, status, emit, loop.ask));

@@ -82,7 +82,7 @@ async function testRequest(settings: SettingsFor<never>, hook: string) {
   }
 }
 
-/** The parts of an address behind its host, which receivers may repeat: with them, anybody can write there. */
+/** The parts of an address behind its host. A receiver may repeat them, and they are enough to write there. */
 function partsOf(address: string): string[] {
   const { pathname = '', search = '', username = '', password = '' } = URL.parse(address) ?? {};
   const basic = Buffer.from(`${username}:${password}`).toString('base64');

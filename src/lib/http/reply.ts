@@ -126,7 +126,8 @@ async function sendStream(
   response.writeHead(status, head);
   // An error cuts the connection: an answer that ended properly would look whole.
   await pipeline(source, response).catch(() => undefined);
-  for (const failure of failures) throw failure;
+  const [failure] = failures;
+  if (failure !== undefined) throw failure;
 }
 
 /** Whether a client names gzip, not with a weight of 0 (RFC 9110, section 12.5.3). */

@@ -158,8 +158,8 @@ const UNFINISHED_STATUS =
 
 /**
  * Whether the service has finished processing every workbook of a branch. The specification names one status,
- * `success`, and a counter (sections 2.3 and 2.4). Every other status counts as finished unless its word says the contrary: a final one that
- * is unknown would otherwise never let the target settle.
+ * `success`, and a counter (sections 2.3 and 2.4). Every other status counts as finished unless its word says the contrary: otherwise
+ * a final status that we do not know would keep the target unsettled for ever.
  */
 export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
   return (byBranch.get(branch) ?? []).every(isFinished);

@@ -160,7 +160,7 @@ export class Contents {
     return code === 'service.wrong_kind' ? this.#formOf(repository) : this.#proven.get(repository.id);
   }
 
-  /** Whether a failure is of the form that gave these contents before: no reason to try another one, until it happens again. */
+  /** Whether the form that gave these contents before has failed for the first time since: no reason to try another one yet. */
   #isOfRightForm({ code }: MirrorError, { id }: Repository, form: ReferenceForm): boolean {
     if (form !== this.#proven.get(id) || code === 'contents.wrong_kind' || this.#doubted.has(id))
       return false;

@@ -173,8 +173,8 @@ export class Transport {
     // How long the service wants no requests.
     const { date, 'retry-after': retryAfter } = answer.headers;
     const waitMs = retryAfterMs(retryAfter, serviceTimeMs(date) ?? Date.now());
-    // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4). But one
-    // repository that the service is not done with must not keep all others from their turn.
+    // For these statuses the pause is for the whole service, and not for one request (RFC 9110, 15.6.4; RFC 6585, section 4). But
+    // 503 for the contents of one repository must not stop the requests for all others.
     const isForAll = status === 429 || (status === 503 && sent.isContents !== true);
     if (isForAll && waitMs !== undefined && extendPause(pause, waitMs, Date.now())) onPause?.();
     if (!isPassing(status)) return answer;

@@ -90,7 +90,7 @@ function areSamePages(
   );
 }
 
-/** Whether two readings gave the same: a page may hold something that differs with each request, as the time. */
+/** Whether two readings gave the same rows: the bytes of a page may differ with each request, for example by a time. */
 function isSameList(one: WorkbookList, other: WorkbookList | undefined): boolean {
   return other !== undefined && isDeepStrictEqual({ ...one, cached: null }, { ...other, cached: null });
 }
@@ -121,7 +121,7 @@ function doubtAbout(pages: readonly WorkbookPage[], total: number, isTwice: bool
   return isTwice ? 'a row occurs twice' : null;
 }
 
-/** Whether a row occurs twice, or its workbook on two pages, and the repositories of those. */
+/** Whether a row occurs twice or a workbook is on two pages, and the repositories of such workbooks. */
 function repetitionsIn(pages: readonly WorkbookPage[]) {
   const seen = new Map<string, { page: WorkbookPage; readonly versionIds: string[] }>();
   const repeated = new Set<string>();

@@ -30,7 +30,7 @@ describe('a command line that is not understood', () => {
     const folder = await temporaryFolder();
     const missing = await start(['sync'], {}, folder).ended;
     expect(missing.stderr).toContain(
-      'No settings file was read: there is none at /etc/workbook-mirror/config.yaml.',
+      'No settings file was read: /etc/workbook-mirror/config.yaml does not exist.',
     );
     await writeFile(join(folder, 'config.yaml'), '');
     expect((await start(['sync', '--config', 'config.yaml'], {}, folder).ended).stderr).not.toContain(

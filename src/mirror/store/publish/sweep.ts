@@ -52,7 +52,7 @@ async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: A
   );
 }
 
-/** Removes the trees in order; stops once a lease holds. One that cannot be removed does not keep the others. @throws its error at the end */
+/** Removes the trees in order, also after a failure; stops once a lease holds. @throws the first failure, at the end */
 async function removeUnlessLeased(
   gate: PublishGate,
   names: readonly string[],
