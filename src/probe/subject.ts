@@ -146,7 +146,7 @@ export class Subject {
   });
 
   /** The rows that the mirror would accept. */
-  readonly repositories = once(async (): Promise<readonly Repository[]> => {
+  readonly repositories = once(async () => {
     const rows = await orNull(this.repositoryRows());
     return readRepositoryRows(rows ?? []).repositories;
   });
@@ -201,21 +201,23 @@ export class Subject {
 
   readonly #candidates = once(async () => orderCandidates(await this.repositories(), await this.listed()));
 
-  /** The answers of one repository of each kind to the forms of reference; null for a kind without repositories. */
+  /** The answers to the forms of reference, of the first repository of each kind with contents, else of the first; null without any. */
   readonly references = once(async () => {
     const candidates = await this.#candidates();
     const counts = countNames(candidates);
-    const tryOne = async (repository: Repository | undefined): Promise<AnswersByForm | null> => {
-      if (repository === undefined) return null;
-      const answers = new Map<ReferenceForm, ProbeAnswer>();
-      for (const { form, text } of referencesFor(repository, counts, null))
-        answers.set(form, await this.ask({ target: contentsPath(text) }));
-      return answers;
+    const tryKind = async (isGit: boolean): Promise<AnswersByForm | null> => {
+      let first: AnswersByForm | null = null;
+      const ofKind = candidates.filter(({ url }) => (url !== null) === isGit);
+      for (const repository of ofKind.slice(0, MOST_CANDIDATES)) {
+        const answers = new Map<ReferenceForm, ProbeAnswer>();
+        for (const { form, text } of referencesFor(repository, counts, null))
+          answers.set(form, await this.ask({ target: contentsPath(text) }));
+        if (workingForm(answers) !== null) return answers;
+        first ??= answers;
+      }
+      return first;
     };
-    return {
-      git: await tryOne(candidates.find(({ url }) => url !== null)),
-      dragAndDrop: await tryOne(candidates.find(({ url }) => url === null)),
-    };
+    return { git: await tryKind(true), dragAndDrop: await tryKind(false) };
   });
 
   /** Downloaded branches of some repositories with files, and the first fault of the others. */
@@ -240,7 +242,9 @@ export class Subject {
           repositories.add(repository.id);
         } catch (error) {
           if (!(error instanceof NotMet)) throw error;
-          if (error.outcome === 'differs') fault ??= error;
+          // An empty repository may have no contents.
+          const isEmpty = answer.status === 404 && listed.length === 0;
+          if (error.outcome === 'differs' && !isEmpty) fault ??= error;
         }
       }
     }

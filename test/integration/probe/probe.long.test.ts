@@ -166,6 +166,15 @@ describe('a probe', () => {
     expect(service.requests.filter(({ path }) => path.includes('/v1/'))).toEqual([]);
   });
 
+  it('tries the next repository where the first one of its kind is empty', async () => {
+    const service = await startFake();
+    service.addRepository('A new team', {});
+    service.addRepository('Secretary', { 'Plan.xlsx': 'The plan.' });
+    const report = await probed(service, { credential: (of) => (of === 'current' ? API_KEY : null) });
+    expect(answerTo(report, 'references.drag_and_drop')).toContain(': yes');
+    expect(answerTo(report, 'archives.whole')).toBe('1 archives, 1 files');
+  });
+
   it('downloads nothing that is too large', async () => {
     const report = await probed(await startSecretary({ length: 'chunked' }), { maxDownloadBytes: 100 });
     expect(answerTo(report, 'archives.leading_folder')).toContain('within the limit');
