@@ -30,11 +30,10 @@ export interface ServiceRequest {
 export function addressOf({ body, headers, path, query }: ServiceRequest): URL {
   const { localAddress = '127.0.0.1', localPort = 80 } = body.socket;
   const own = `${localAddress.includes(':') ? `[${localAddress}]` : localAddress}:${localPort}`;
-  const said = `http://${headers.host ?? own}`;
-  const address = new URL(URL.canParse(said) ? said : `http://${own}`);
-  address.pathname = path;
-  address.search = query.toString();
-  return address;
+  // A proxy that ends TLS says so: otherwise the next page would be asked for without TLS.
+  const scheme = headers['x-forwarded-proto'] === 'https' ? 'https' : 'http';
+  const said = `${scheme}://${headers.host ?? own}`;
+  return new URL(`${path}?${query.toString()}`, URL.canParse(said) ? said : `http://${own}`);
 }
 
 /** A reply in JSON. */

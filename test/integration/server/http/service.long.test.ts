@@ -363,8 +363,8 @@ describe('the list of workbooks', () => {
 
 it('other pages are linked at the address that the client used', async () => {
   await create('A', [plan('main', [write('x.xlsx', '1'), write('y.xlsx', '1')])]);
-  const next = async (host: string): Promise<string> => {
-    const headers = { ...requestHeaders('v1', TOKEN), host };
+  const next = async (host: string, more: Record<string, string> = {}): Promise<string> => {
+    const headers = { ...requestHeaders('v1', TOKEN), host, ...more };
     const request = sendRequest(`${baseUrl}/v1/workbooks?page_size=1`, { headers });
     request.end();
     const response = await responseTo(request);
@@ -374,6 +374,9 @@ it('other pages are linked at the address that the client used', async () => {
   };
   expect(await next('mirror.example:81')).toBe(
     'http://mirror.example:81/api/v1/workbooks?page_size=1&page=2',
+  );
+  expect(await next('mirror.example', { 'x-forwarded-proto': 'https' })).toBe(
+    'https://mirror.example/api/v1/workbooks?page_size=1&page=2',
   );
   expect(await next('no host at all')).toBe(`${baseUrl}/v1/workbooks?page_size=1&page=2`);
 });
