@@ -139,7 +139,8 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   const listed = { rows, hasAllRows: pull.hasAllRows };
   const found = findContradictions(listed, branch, previous, received);
   // A first mirror takes too long to read the list again for each target.
-  const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, changes.changed);
+  const written = [...changes.added, ...changes.changed];
+  const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, written);
   if (found.length === 0 && !mayBeNewer) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
   const later = await rowsNow(service, pull.action.repository, pull.signal);

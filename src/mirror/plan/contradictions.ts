@@ -93,13 +93,13 @@ function lingeringWorkbooks(
   return unlisted.filter(({ path }) => !named.has(path));
 }
 
-/** Whether a changed file has a row without a digest: its bytes may already be of a version after the listed one. */
+/** Whether a new or changed file has a row without a digest: its bytes may already be of a version after the listed one. */
 export function hasUnproven(
   rows: readonly WorkbookRow[],
   branch: string,
-  changed: readonly string[],
+  written: readonly string[],
 ): boolean {
-  const paths = new Set(changed);
+  const paths = new Set(written);
   return rows.some((row) => row.sha256 === undefined && row.branch === branch && paths.has(row.path));
 }
 
