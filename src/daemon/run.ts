@@ -207,7 +207,7 @@ async function passUntilStopped(
   listeners.recovery = ({ name }) => {
     if (name === 'state.recovered') loop.ask();
   };
-  const parts = { current: settings.current, secrets, mirror, status, drift, requests, loop };
+  const parts = { current: settings.current, secrets, mirror, status, requests, loop };
   listeners.commands = part(await listenToCommands(parts, emit)).sink;
   await settings.begin(async (next) => {
     // First, because only this refuses valid settings.
@@ -220,7 +220,6 @@ async function passUntilStopped(
     notifier.reloading();
     await settings.check();
     notifier.ready();
-    await drift.repair(null);
     // This request must not get lost if a pass with another trigger covers it.
     void requests.add(null);
     loop.trigger('signal');

@@ -2,7 +2,6 @@ import type { EventSink } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { LiveStatus, TaskPlace } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
-import type { DriftWatch } from '../drift/drift-watch.ts';
 import type { Loop } from '../loop.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { startControlSocket } from './control-socket.ts';
@@ -15,7 +14,6 @@ interface DaemonParts {
   readonly secrets: () => readonly string[];
   readonly mirror: Mirror;
   readonly status: StatusService;
-  readonly drift: DriftWatch;
   readonly requests: PassRequests;
   readonly loop: Loop;
 }
@@ -25,7 +23,7 @@ interface DaemonParts {
  * @returns functions that end this, and that receive the events for commands that wait for a pass
  */
 export async function listenToCommands(
-  { current, secrets, mirror, status, drift, requests, loop }: DaemonParts,
+  { current, secrets, mirror, status, requests, loop }: DaemonParts,
   emit: EventSink,
 ): Promise<{ readonly sink: EventSink; readonly close: () => Promise<void> }> {
   const watchers = new Set<EventSink>();
@@ -33,7 +31,6 @@ export async function listenToCommands(
     settings: { ofDirectory: current, ofService: current, ofMirror: current },
     isDaemon: true,
     makePass: async (targets, emit) => {
-      await drift.repair(targets);
       const outcome = requests.add(targets);
       loop.ask();
       watchers.add(emit);

@@ -14,8 +14,6 @@ import { TreeWatch } from './tree-watch.ts';
 
 /** Watches for changes that others make to the published trees. */
 export interface DriftWatch {
-  /** Makes the next pass repair the trees that are known to differ. @param targets limits it to these; null for all */
-  readonly repair: (targets: readonly string[] | null) => Promise<void>;
   /** Call it after every pass. */
   readonly afterPass: () => void;
   readonly close: () => Promise<void>;
@@ -43,10 +41,7 @@ export async function startDriftWatch(
   emit: EventSink,
   repairNow: () => void,
 ): Promise<DriftWatch> {
-  if (drift === 'off') {
-    const nothing = (): Promise<void> => Promise.resolve();
-    return { repair: nothing, afterPass: () => {}, close: nothing };
-  }
+  if (drift === 'off') return { afterPass: () => {}, close: () => Promise.resolve() };
   const { published } = await mirror.store.inventory.read();
   const notes = driftNotesIn(await mirror.state.records().catch(() => new Map()), published);
   return new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
@@ -102,14 +97,6 @@ class TreeChecks implements DriftWatch {
     // The pass may have repaired the trees that differed, and someone may have changed them since.
     for (const target of this.#drifted.keys()) this.#hints.add(join(relative(root, mirror), target));
     this.#looks.wake();
-  }
-
-  async repair(targets: readonly string[] | null): Promise<void> {
-    for (const [target, note] of this.#drifted) {
-      if (note === null || targets?.includes(target) === false) continue;
-      // A failing disk fails the pass, too, which reports it.
-      await noteDrift(this.#mirror, target, { ...note, needsRepair: true }).catch(() => {});
-    }
   }
 
   async close(): Promise<void> {

@@ -34,11 +34,11 @@ export interface PlanInput {
   readonly policy: PlanPolicy;
   /** Milliseconds since the epoch. */
   readonly nowMs: number;
-  /** The targets that an operator wants tried now, without waiting for back-off or quarantine. */
+  /** The targets that an operator wants tried now, without waiting for back-off or quarantine, and repaired if they differ. */
   readonly retries: Retries;
 }
 
-/** The paths of targets that a pass tries although they wait for a time or for another version. */
+/** The paths of targets that a pass tries although they wait for a time or for another version, and repairs if they differ. */
 export type Retries = ReadonlySet<string> | 'all';
 
 /** The properties of a hold reason. A property that is left out is false. */

@@ -137,7 +137,7 @@ function deletionHeld(of: Case, { policy, approvals, nowMs }: PlanInput): Action
 function failedBefore(of: Case, { nowMs, retries }: PlanInput): HoldAction | null {
   const { failure } = of.record;
   const isDue = failure === null || nowMs >= failure.nextAttemptAtMs;
-  if (isDue || retries === 'all' || retries.has(of.path)) return null;
+  if (isDue || isAskedFor(of, retries)) return null;
   const untilMs = failure.nextAttemptAtMs;
   if (failure.action !== 'quarantine') return holdOf(of, 'backing-off', { untilMs });
   return failure.fingerprint === of.fingerprint ? holdOf(of, 'quarantined', { untilMs }) : null;
@@ -152,9 +152,8 @@ function stillProcessing(of: Case, { policy, nowMs }: PlanInput): Action | null 
 
 function pull(of: Case, input: PlanInput): PullAction {
   const reason = pullReason(of, input) ?? 'full-check';
-  const { published, record } = of;
-  const isThorough =
-    published !== null && (isExaminationDue(of, published, input) || record.drift?.needsRepair === true);
+  const { published } = of;
+  const isThorough = published !== null && (isExaminationDue(of, published, input) || isRepairDue(of, input));
   return {
     ...subjectOf(of),
     kind: 'pull',
@@ -171,7 +170,7 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   const { published, record } = of;
   if (published === null) return isKnownAbsent(of, input) ? null : 'never-mirrored';
   if (!published.treePresent) return 'tree-missing';
-  if (record.drift?.needsRepair === true) return 'drift';
+  if (isRepairDue(of, input)) return 'drift';
   if (input.listing.workbooks !== null && published.fingerprint !== of.fingerprint) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!published.settled && of.isSettled) return 'processing-finished';
@@ -284,6 +283,16 @@ function isExaminationDue({ target, record }: Case, tree: Published, { nowMs, po
     return true;
   const lastMs = record.examinedAtMs ?? lastComparedMs(record, tree);
   return nowMs >= fullCheckDueMs(target, lastMs, policy.fullCheckMs);
+}
+
+/** Whether a tree that differs from its manifest is repaired now: always, unless an operator must ask for it. */
+function isRepairDue({ record, path }: Case, { retries }: PlanInput): boolean {
+  return record.drift !== null && (record.drift.needsRepair || isAskedFor({ path }, retries));
+}
+
+/** Whether an operator wants a target tried now. */
+function isAskedFor({ path }: Pick<Case, 'path'>, retries: PlanInput['retries']): boolean {
+  return retries === 'all' || retries.has(path);
 }
 
 /** Whether to ask again for contents that lacked a listed workbook: they may have it without a new version. */

@@ -1,4 +1,4 @@
-import { chmod, mkdir, rm, writeFile } from 'node:fs/promises';
+import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -55,9 +55,9 @@ it('records the same drift again after its repair', async () => {
   expect(events.filter(({ name }) => name === 'target.drifted')).toHaveLength(2);
 });
 
-it('does not take a publish that must still be completed for drift, nor fail if a manifest cannot be read', async () => {
+it('does not take a publish that must still be completed for drift', async () => {
   const { mirror, watch, events, change } = await watchedMirror();
-  const { unfinished, layout } = mirror.store;
+  const { unfinished } = mirror.store;
   unfinished.set('Plan/main', new Error('a lease holds'));
   await change();
   await new Promise((resolve) => setTimeout(resolve, 1500));
@@ -66,8 +66,4 @@ it('does not take a publish that must still be completed for drift, nor fail if 
   watch.afterPass();
   await change();
   await vi.waitFor(() => expect(events.map(({ name }) => name)).toContain('target.drifted'), 60_000);
-  const manifest = join(layout.manifests, 'Plan/main.json');
-  await rm(manifest);
-  await mkdir(manifest);
-  await watch.repair(null);
 });

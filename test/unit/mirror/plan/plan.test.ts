@@ -82,6 +82,7 @@ function configured(required: boolean, branch = 'main'): Facts {
 
 const ASKED = { retries: 'all' } as const;
 const NEW = 'pull never-mirrored main';
+const DRIFT = { sinceMs: 1, needsRepair: false, added: 0, missing: 1, modified: 0, first: 'a.xlsx' };
 /** A branch that a pass found absent a moment ago. */
 const ABSENT = recorded({ absentSinceMs: NOW_MS - 1, checkedAtMs: NOW_MS - 1 });
 
@@ -96,6 +97,13 @@ describe('a plan for one target', () => {
     ['all its versions left the listing', mirrored({ listing: listing() }), 'pull versions-changed main'],
     ['it was published without a list', mirrored({ published: [published()] }), 'pull versions-changed main'],
     ['it was missing in the pass before', mirrored(recorded({ missingPasses: 1 })), 'pull confirm-gone main'],
+    ['its tree differs, which is only reported', mirrored(recorded({ drift: DRIFT })), 'keep unchanged main'],
+    ['a person asks to repair it', { ...mirrored(recorded({ drift: DRIFT })), ...ASKED }, 'pull drift main'],
+    [
+      'its tree is to be repaired',
+      mirrored(recorded({ drift: { ...DRIFT, needsRepair: true } })),
+      'pull drift main',
+    ],
     ['a branch pulled unfinished is finished', mirrored(UNSETTLED), 'pull processing-finished main'],
     ['a branch pulled unfinished is still so', { listing: BUSY, ...UNSETTLED }, 'keep unchanged main'],
     ['the service works again on a finished branch', mirrored({ listing: BUSY }), 'keep unchanged main'],
