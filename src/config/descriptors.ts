@@ -89,6 +89,6 @@ function defaultText(facts: Setting): string {
   if (facts.need !== undefined) return '(required)';
   const text = Array.isArray(facts.default) ? facts.default.join(',') : facts.default;
   if (typeof text === 'string' && text !== '') return text;
-  if (typeof text === 'number') return String(text);
+  if (typeof text === 'number' || typeof text === 'boolean') return String(text);
   return facts.defaultText ?? 'none';
 }

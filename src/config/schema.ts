@@ -113,7 +113,7 @@ export const settingsSchema = {
   'guard.files': setting(deletionLimit, {
     default: '50%',
     description:
-      'most files of a target that one publish may delete: a share or a number; targets of up to 5 files are not guarded',
+      'most files of a target that one publish may delete: a percentage or a number; targets of up to 5 files are not guarded',
   }),
   'history.retired': setting(retention, {
     default: '30d',
