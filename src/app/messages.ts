@@ -93,13 +93,13 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'target.moved': (event) => `${event.target}: moved here from ${event.from}, as its repository was renamed`,
   'target.retired': (event) => `${event.target}: its tree moved to history/ (${event.reason})`,
   'target.held': (event) =>
-    `${event.target}: ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
+    `${event.target} ${holdRule(event.reason).says}${event.untilMs === null ? '' : ` (until ${utcTime(event.untilMs)})`}`,
   'deletion.held': ({ target, ...held }) =>
     `${target}: held, because ${heldSentence(held)}.${heldFilesSentence(held)} To approve: ${ownCommand('approve', target)}`,
   'deletion.approved': (event) =>
     `${event.target}: deleting ${event.subject === 'files' ? 'its files' : 'the target'}, as approved`,
   'target.missing': (event) =>
-    `${event.target}: the service no longer has it (${counted(event.passes, 'answer')} in a row); kept for now`,
+    `${event.target}: missing from ${counted(event.passes, 'answer')} in a row; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>
@@ -122,7 +122,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'publish.fallback': (event) => `the file system of ${event.directory} ${event.limit}`,
   'publish.sweep_failed': (event) => `replaced trees cannot be removed: ${withHint(event)}`,
   'service.retry': (event) => {
-    const from = event.fromBytes === 0 ? '' : `, going on after ${roughSize(event.fromBytes)}`;
+    const from = event.fromBytes === 0 ? '' : `, continuing after ${roughSize(event.fromBytes)}`;
     return `trying again in ${roughDuration(event.delayMs)}${from}: ${event.message}`;
   },
   'credentials.refused': (event) =>
@@ -157,9 +157,9 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'loop.stuck': (event) => `the current pass has made no progress for ${roughDuration(event.silentMs)}`,
   'locks.unshared': (event) =>
     `${event.setting}: ${event.directory} is on ${event.fileSystem}, where other machines do not see the locks of this one: instances on two machines would write to it at once. Keep them on one machine, or use a file system that shares its locks.`,
-  'standby.began': (event) => `standing by until the other instance ends: ${event.message}`,
+  'standby.began': (event) => `on standby until the other instance ends: ${event.message}`,
   'standby.ended': (event) =>
-    `the other instance ended: took over in ${roughDuration(event.takeoverMs)}, after standing by for ${roughDuration(event.waitedMs)}`,
+    `the other instance ended: took over in ${roughDuration(event.takeoverMs)}, after ${roughDuration(event.waitedMs)} on standby`,
   'state.reset': (event) => `the state cache starts empty: ${event.reason}`,
   'control.unavailable': (event) => `commands cannot reach this daemon: ${withHint(event)}`,
   'state.failed': withHint,
@@ -188,7 +188,7 @@ function describePass(pass: PassFinished): string {
   const { targets, tried, pulled, downloadedBytes, changedFiles, missing, pulling, waiting, processing } =
     pass;
   return partsOf(
-    `${counted(targets, 'target')} looked at in ${roughDuration(pass.durationMs)}`,
+    `${counted(targets, 'target')} checked in ${roughDuration(pass.durationMs)}`,
     tried === 0 && 'nothing to pull',
     pulled > 0 &&
       `${pulled} pulled (${roughSize(downloadedBytes)}), ${counted(changedFiles, 'file')} changed`,

@@ -94,7 +94,7 @@ async function standBy<T>(
     for (;;) {
       const { message } = failureIn(obstacle);
       if (message !== reason) {
-        notifier.status(escaped(`standing by: ${message}`));
+        notifier.status(escaped(`on standby: ${message}`));
         if (obstacle.code === 'settings.invalid') emit({ name: 'settings.refused', ...failureIn(obstacle) });
       }
       reason = message;

@@ -29,7 +29,7 @@ describe('the daemon', () => {
     await stream.body?.cancel().catch(() => {});
   });
 
-  it('makes a pass at the start, one at SIGHUP, and logs JSON lines, of which SIGUSR2 changes the level', async () => {
+  it('makes a pass at the start, one at SIGHUP, and logs JSON lines; SIGUSR2 changes the level', async () => {
     const embedded = await startEmbedded();
     const daemon = await startDaemon(embedded.settings);
     expect(await embedded.differences()).toEqual([]);

@@ -54,7 +54,7 @@ describe.runIf(hasProgram('script'))('init on a terminal', () => {
     expect(text).toContain('holds a space');
     expect(text).toContain('The current API lists 1 repository.');
     expect(text).toContain('v1 lists 3 workbooks.');
-    expect(text).toContain('other holds no mirror yet, but "report.txt"');
+    expect(text).toContain('other holds no mirror, but "report.txt"');
     expect(text).toContain(`workbook-mirror run --config ${config}`);
     expect(await readFile(keyFile, 'utf8')).toBe(`${API_KEY}\n`);
     expect((await stat(keyFile)).mode & 0o777).toBe(0o600);

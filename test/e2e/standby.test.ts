@@ -20,7 +20,7 @@ function eventsOf({ stdout }: Running): Map<unknown, unknown> {
   );
 }
 
-it('an instance that stands by is healthy and not ready, ends without an effect on the other, and takes over with the current settings when that is killed', async () => {
+it('a standby instance is healthy but not ready, can end without an effect on the other, and takes over with the current settings if that is killed', async () => {
   const embedded = await startEmbedded();
   const settings = { ...embedded.settings, ...SETTINGS };
   const first = await startDaemon(settings);

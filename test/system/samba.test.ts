@@ -127,7 +127,7 @@ describe.skipIf(missing !== undefined)(`a Samba share (${missing ?? 'with smbd'}
     },
   );
 
-  it('shows names as the manual says, nothing that is private, and lets nobody write', async () => {
+  it('shows names as the manual says, nothing that is private, and refuses writes', async () => {
     const files = { 'plan.xlsx': 'one', 'it is: odd.xlsx': 'odd' };
     const { mirror } = await startMirrored('Accounting', files, { PUBLISH: 'link' });
     const ask = await startSamba(SHARE_OF_LINKS, mirror.directory);

@@ -27,10 +27,10 @@ export function addPassCommands(program: Command): void {
     .description(
       'Polls the service, pulls and publishes changes of the named targets, or of all. The exit code covers only these. Targets ' +
         'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
-        'makes the pass, of all.\n\nExample: workbook-mirror sync --json',
+        'makes the pass for all.\n\nExample: workbook-mirror sync --json',
     )
     .argument(...TARGETS_OR_ALL)
-    .option('--allow-failed', 'exit with 0 if only failed or held are left')
+    .option('--allow-failed', 'exit with 0 if targets failed or are held')
     .option(...ADOPT);
   report(program, 'poll', PASS_FLAGS, async () => (await import('../change/passes.ts')).runPoll)
     .summary('ask for a pass now')
@@ -63,7 +63,7 @@ export function addReportCommands(program: Command): void {
   report(program, 'status', DISK_FLAGS, async () => (await import('../read/status.ts')).runStatus)
     .summary('show the state of every target')
     .description(
-      'Reads the disk, also beside a running daemon. Exits with 1 if a target is not verified fresh. If there are more than 20 ' +
+      'Reads the disk, also while a daemon runs. Exits with 1 if a target is not verified fresh. If there are more than 20 ' +
         'targets and none is named, it lists only those with problems.\n\n' +
         'Example: workbook-mirror status "Accounting/*"',
     )
@@ -100,7 +100,7 @@ export function addReportCommands(program: Command): void {
   report(program, 'verify', DISK_FLAGS, async () => (await import('../read/verify.ts')).runVerify)
     .summary('compare every byte with its manifest')
     .description(
-      'Compares names, sizes, modes, times and SHA-256 of every published file, also beside a running daemon and in a restored backup. ' +
+      'Compares names, sizes, modes, times and SHA-256 of every published file, also while a daemon runs and in a restored backup. ' +
         'Exits with 1 if anything differs, a target is lost, or nothing is mirrored there. --repair restores files from the history or ' +
         'the service.\n\n' +
         'Example: workbook-mirror verify --directory /var/lib/workbook-mirror',

@@ -53,7 +53,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   if (json === true) return;
   if (!isQuiet)
     tell(
-      say`Made a key of ${name}, id ${id} (${USES[kind]}). It is shown only once; the service takes it from now on, and keys that a running \`serve\` made for itself hold until that \`serve\` stops.`,
+      say`Made a key of ${name}, id ${id} (${USES[kind]}). It is shown only once; the service accepts it now; keys that a running \`serve\` made for itself stay valid until it stops.`,
     );
   if (signingSecret !== null) tell(say`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
 }

@@ -93,7 +93,7 @@ function describeEnd(last: PassNote | undefined): string {
   if (summary === null) return `last pass ${result}`;
   const { targets, failed, held } = summary;
   return [
-    `${counted(targets, 'target')} looked at`,
+    `${counted(targets, 'target')} checked`,
     ...(failed > 0 ? [`${failed} failed`] : []),
     ...(held > 0 ? [`${held} held`] : []),
   ].join(', ');

@@ -44,7 +44,7 @@ export function* entriesOf(
 }
 
 function goesOn(): ZipFault {
-  return new ZipFault("The archive's directory goes on behind its end.");
+  return new ZipFault("The archive's directory extends past its end.");
 }
 
 function entryBytes(bytes: Buffer): number {

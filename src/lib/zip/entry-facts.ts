@@ -62,7 +62,7 @@ export function parseFacts(
   const nameBytes = bytes.toString('latin1', nameAt, nameEnd);
   const named = decodeName(bytes.subarray(nameAt, nameEnd), nameBytes, flags);
   const extra = extraFieldsIn(bytes.subarray(nameEnd, extraEnd));
-  if (extra === null) onFault(named.name, 'an extra field goes on behind its end');
+  if (extra === null) onFault(named.name, 'an extra field extends past its end');
   const read = numbersOf(bytes, extra ?? []);
   const numberAt = (at: number): number =>
     read(at) ?? onFault(named.name, 'zip64 extended information extra field does not include all numbers');

@@ -200,8 +200,8 @@ export async function refuseForeignDirectory(layout: DirectoryLayout, adopt: boo
   const shown = others.slice(0, NAMES_SHOWN).map((name) => JSON.stringify(name));
   const more = others.length > shown.length ? ` and ${others.length - shown.length} more` : '';
   throw refused(
-    `${layout.root} holds no mirror yet, but ${shown.join(', ')}${more}`,
-    `Choose a folder that is empty or does not exist yet. If the mirror belongs beside what is there: \`${ownCommand('sync --adopt')}\`, once.`,
+    `${layout.root} holds no mirror, but ${shown.join(', ')}${more}`,
+    `Choose a folder that is empty or does not exist yet. To put the mirror beside what is there, run once: \`${ownCommand('sync --adopt')}\`.`,
   );
 }
 

@@ -103,7 +103,7 @@ function v1Vanished(): MirrorError {
     'service.not_found',
     'The list of workbooks (v1), which was there before, answers 404.',
     {
-      hint: 'If this persists, the next poll goes on without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
+      hint: 'If this persists, the next poll continues without it and compares contents. If v1 was switched off for good, leave service.apiToken out.',
     },
   );
 }

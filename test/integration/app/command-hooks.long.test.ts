@@ -185,7 +185,7 @@ describe('the command before publishing', () => {
     expect(await readdir(join(mirror.directory, '.workbook-mirror', 'staging'))).toEqual([]);
   });
 
-  it('is not asked about what it let through already', async () => {
+  it('does not run again for a state that it let through', async () => {
     const { command, seen } = await scriptOf('echo asked >> $LOG');
     const { mirror } = await startMirrored('Plan', { 'a.xlsx': 'a1' }, { HOOKS_BEFORE_PUBLISH: command });
     await writeFile(join(mirror.directory, 'mirror', 'Plan', 'main', 'a.xlsx'), 'someone wrote this');

@@ -46,7 +46,7 @@ describe('config check', () => {
     for (const [name, code, text] of [
       ['file', 0, /^warning +directory +.*this user cannot make a mirror below/m],
       ['file/below', 0, /^warning +directory +.*this user cannot make a mirror below/m],
-      ['.', 2, /holds no mirror yet, but "file"/],
+      ['.', 2, /holds no mirror, but "file"/],
     ] as const) {
       const checked = await runHere(['config', 'check', '--directory', join(folder, name)], SERVICE);
       expect(checked.exitCode).toBe(code);

@@ -98,12 +98,12 @@ async function waiting(shards: { readonly other: Shard; readonly own: Shard } | 
 const namesOf = (events: readonly MirrorEvent[]): string[] =>
   events.map(({ name }) => name).filter((name) => name !== 'http.listening');
 
-describe('standing by', () => {
-  it('keeps standing by while the settings are invalid, reports that, and takes over with all current ones', async () => {
+describe('on standby', () => {
+  it('an instance stays so while the settings are invalid, reports that, and takes over with all current ones', async () => {
     const instance = await waiting();
     await instance.write('log:\n  level: loud\n');
     await instance.release();
-    await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^standing by: .*log\.level/), 120_000);
+    await vi.waitFor(() => expect(instance.told.at(-1)).toMatch(/^on standby: .*log\.level/), 120_000);
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
     await instance.write('publish: link\nlog:\n  level: debug\n');
     expect(await instance.tookOver).toBe('link debug');
@@ -145,7 +145,7 @@ describe('standing by', () => {
   it('waits without the setting while shards of another count work there', async () => {
     const instance = await waiting({ other: { index: 1, count: 3 }, own: { index: 1, count: 5 } });
     const message = 'Instances work in this directory as shards of 3, and this one is shard 1/5.';
-    expect(instance.told.at(-1)).toBe(`standing by: ${message}`);
+    expect(instance.told.at(-1)).toBe(`on standby: ${message}`);
     expect(instance.events[0]).toMatchObject({ name: 'standby.began', code: 'directory.locked', message });
     await instance.release();
     expect(await instance.tookOver).toBe('auto info');

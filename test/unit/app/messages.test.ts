@@ -172,17 +172,17 @@ describe('the sentence of an event', () => {
     [
       'a pass with everything',
       { name: 'pass.finished', ...FINISHED, ...EVERYTHING },
-      '1 target looked at in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 2 waiting for another try; 3 held; 1 waiting for a lease; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
+      '1 target checked in 1.4 s; 2 pulled (5.0 kB), 1 file changed; 3 of 5 pulls failed; 2 waiting for another try; 3 held; 1 waiting for a lease; 6 missing from the list, kept for now; 1 workbook still being processed by the service',
     ],
     [
       'a pass that left pulls behind',
       { name: 'pass.finished', ...FINISHED, pulling: 1, waiting: 2 },
-      '3 targets looked at in 1.4 s; nothing to pull; 1 slow pull still going on; 2 pulls waiting',
+      '3 targets checked in 1.4 s; nothing to pull; 1 slow pull still going on; 2 pulls waiting',
     ],
     [
       'a hold without an end',
       { name: 'target.held', target: 'Accounting/main', reason: 'superseded', untilMs: null },
-      'Accounting/main: waits for a named branch to take its place',
+      'Accounting/main waits for a named branch to take its place',
     ],
     [
       'one entry',

@@ -41,7 +41,7 @@ async function makeBench(content: string | Uint8Array = '0') {
 }
 
 describe('the rows', () => {
-  it('hold a bounded part of what a commit says, and a time that can be written', async () => {
+  it('keep a bounded part of a commit message, and a valid time', async () => {
     const { git, registry, gitDirectory } = await makeBench();
     const from = (await readHeads(git, gitDirectory)).get('main') ?? '';
     const tree = (await git.run(gitDirectory, ['rev-parse', `${from}^{tree}`])).toString().trim();

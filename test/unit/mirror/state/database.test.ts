@@ -39,7 +39,7 @@ describe('the SQLite store', () => {
     expect(await store.get('a')).toBe('still works');
   });
 
-  it('is none for a reader where a pipe has its place', async () => {
+  it('opens nothing for a reader if a pipe is in its place', async () => {
     const pipe = join(await temporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
     expect(openSqliteForReading(pipe)).toBe(null);
