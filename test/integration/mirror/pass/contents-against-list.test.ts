@@ -203,22 +203,6 @@ describe('a commit between the list and the contents', () => {
     },
   );
 
-  it('contradicts nothing either if it changes a workbook that is new', async () => {
-    const mirror = await user();
-    await mirror.syncUntilFresh();
-    const { service, repository } = mirror;
-    service.write(repository, 'main', 'c.xlsx', 'c1');
-    service.knobs.afterPage = () => {
-      service.knobs.afterPage = null;
-      service.write(repository, 'main', 'c.xlsx', 'c2');
-    };
-    expect(await mirror.syncUntilFresh()).toEqual([0]);
-    expect(await mirror.versions()).toMatchObject({ 'c.xlsx': undefined });
-    expect(await mirror.syncUntilFresh()).toEqual([0]);
-    const { id } = service.version(repository, 'main', 'c.xlsx');
-    expect(await mirror.versions()).toMatchObject({ 'c.xlsx': id });
-  });
-
   it.each([
     ['the contents lack the workbook', undefined, 'b3', {}],
     ['the contents have the bytes of the version before both', 'b1', 'b3', {}],

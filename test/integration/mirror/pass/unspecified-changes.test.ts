@@ -61,22 +61,26 @@ describe('when a workbook has changed', () => {
     await mirror.expectExact();
   });
 
-  it('gives a workbook that changed after the listing no version, and asks once more', async () => {
-    const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
-    service.write(repository, 'main', 'a.xlsx', 'a2');
-    service.knobs.beforeDownload = () => {
-      service.write(repository, 'main', 'a.xlsx', 'a3, after the listing');
-      service.knobs.beforeDownload = null;
-    };
-    await mirror.exactPass();
-    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook).toBeUndefined();
-    await mirror.exactPass();
-    const version = service.version(repository, 'main', 'a.xlsx').id;
-    expect((await mirror.manifest('Accounting/main')).files[0]?.workbook?.version).toBe(version);
-    service.takeRequests();
-    await mirror.exactPass();
-    expect(service.takeDownloads()).toStrictEqual([]);
-  });
+  it.each(['a.xlsx', 'new.xlsx'])(
+    'gives %s no version if it changed after the listing, and asks once more',
+    async (path) => {
+      const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
+      service.write(repository, 'main', path, '2');
+      service.knobs.beforeDownload = () => {
+        service.write(repository, 'main', path, '3, after the listing');
+        service.knobs.beforeDownload = null;
+      };
+      const published = async () =>
+        (await mirror.manifest('Accounting/main')).files.find((file) => file.path === path)?.workbook;
+      await mirror.exactPass();
+      expect(await published()).toBeUndefined();
+      await mirror.exactPass();
+      expect((await published())?.version).toBe(service.version(repository, 'main', path).id);
+      service.takeRequests();
+      await mirror.exactPass();
+      expect(service.takeDownloads()).toStrictEqual([]);
+    },
+  );
 
   it('pulls a first mirror once more if the contents were newer than the listing', async () => {
     const { service, mirror } = await startPair();

@@ -99,21 +99,11 @@ describe('a plan for one target', () => {
     ['it was missing in the pass before', mirrored(recorded({ missingPasses: 1 })), 'pull confirm-gone main'],
     ['its tree differs, which is only reported', mirrored(recorded({ drift: DRIFT })), 'keep unchanged main'],
     ['a person asks to repair it', { ...mirrored(recorded({ drift: DRIFT })), ...ASKED }, 'pull drift main'],
-    [
-      'its tree is to be repaired',
-      mirrored(recorded({ drift: { ...DRIFT, needsRepair: true } })),
-      'pull drift main',
-    ],
     ['a branch pulled unfinished is finished', mirrored(UNSETTLED), 'pull processing-finished main'],
     ['a branch pulled unfinished is still so', { listing: BUSY, ...UNSETTLED }, 'keep unchanged main'],
     ['the service works again on a finished branch', mirrored({ listing: BUSY }), 'keep unchanged main'],
     ['there is no list of workbooks', mirrored({ listing: UNVERSIONED }), 'pull no-version-list main'],
     ['the full check is due', mirrored({ nowMs: NOW_MS + 24 * HOUR_MS }), 'pull full-check main'],
-    [
-      'the full check seems to have been in the future',
-      mirrored({ published: [{ ...TREE, verifiedAtMs: NOW_MS + HOUR_MS }] }),
-      'pull full-check main',
-    ],
     [
       'the manifest has a time in the future, and the record has not',
       mirrored({
