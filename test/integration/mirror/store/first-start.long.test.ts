@@ -87,7 +87,7 @@ describe('the commands', () => {
     const refused = await run('sync');
     expect(refused.exitCode).toBe(2);
     expect(refused.stderr).toContain('"Anna\'s notes"');
-    expect(refused.stderr).toContain(`\`workbook-mirror sync --adopt --directory ${directory}\`, once`);
+    expect(refused.stderr).toContain(`run once: \`workbook-mirror sync --adopt --directory ${directory}\`.`);
     expect(await readdir(directory)).toEqual(["Anna's notes"]);
     expect((await run('sync', '--adopt', '--directory', directory)).exitCode).toBe(0);
     expect((await run('sync')).exitCode).toBe(0);
