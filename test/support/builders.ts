@@ -1,7 +1,7 @@
 import type { EventFields } from '../../src/app/events.ts';
 import { type PassFinished, type PullProgress, summarySchema } from '../../src/mirror/pass/events.ts';
 import type { Manifest, ManifestFile } from '../../src/mirror/store/manifest.ts';
-import { fingerprintOfTree } from '../../src/mirror/plan/workbooks.ts';
+import { fingerprintOfTree, groupRows } from '../../src/mirror/plan/workbooks.ts';
 import type { PlanInput, PlanPolicy } from '../../src/mirror/plan/actions.ts';
 import type { ConfiguredBranch, Selection } from '../../src/mirror/plan/selection.ts';
 import {
@@ -123,7 +123,7 @@ export function publishedUnder(
   const branch = fields.branch ?? 'main';
   const own = rows.filter((each) => each.repository === of.fullName);
   const files = holds?.map((path) => ({ path })) ?? own.filter((each) => each.branch === branch);
-  const { digest, borrowed } = fingerprintOfTree(own, branch, files);
+  const { digest, borrowed } = fingerprintOfTree(groupRows(own), branch, files);
   return published(of, { fingerprint: digest, borrowed, ...rest });
 }
 

@@ -3,10 +3,9 @@ import { type Action, isPlannedHold } from '../../mirror/plan/actions.ts';
 import { repositoryFacts } from '../../mirror/pass/context.ts';
 import { planPass } from '../../mirror/pass/pass.ts';
 import { problemsOf } from '../../mirror/pass/reports.ts';
-import { changesByPath, rowsAtFiles, workbookOf } from '../../mirror/plan/workbooks.ts';
+import { changesByPath, type RepositoryRows, rowsByFile, workbookOf } from '../../mirror/plan/workbooks.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { byCodeUnits, type Manifest } from '../../mirror/store/manifest.ts';
-import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { connect, recallInstallation } from '../installation.ts';
 import { policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
@@ -72,13 +71,9 @@ function plannedTarget(action: Action) {
  * Foresees the changes of files by an action from the lists; incomplete if only the contents show the others, and deletions. Only they show
  * whether a workbook that is no longer listed is gone.
  * @param published the manifest of its tree; null without a tree
- * @param rows all rows of the target's repository; null if the service has no list of workbooks
+ * @param rows null if the service has no list of workbooks
  */
-export function foreseeChanges(
-  action: Action,
-  published: Manifest | null,
-  rows: readonly WorkbookRow[] | null,
-) {
+export function foreseeChanges(action: Action, published: Manifest | null, rows: RepositoryRows | null) {
   switch (action.kind) {
     case 'keep':
     case 'hold':
@@ -87,7 +82,7 @@ export function foreseeChanges(
       return { differences: fileDifferences(published?.files ?? [], []), isComplete: true };
     case 'pull':
       return {
-        differences: listedChanges(published, rows ?? [], action.target.branch),
+        differences: listedChanges(published, rows, action.target.branch),
         isComplete: changesByPath(action, published, rows)?.gone.length === 0,
       };
   }
@@ -96,13 +91,11 @@ export function foreseeChanges(
 /** The workbooks of a branch that are listed with another version than the published one. */
 function listedChanges(
   published: Manifest | null,
-  rows: readonly WorkbookRow[],
+  rows: RepositoryRows | null,
   branch: string,
 ): FileDifference[] {
   const files = new Map(published?.files.map((file) => [file.path, file]));
-  const listed = rows.filter((row) => row.branch === branch);
-  const own = new Map(rowsAtFiles(listed, published?.files ?? []).map((row) => [row.path, row]));
-  return [...own.values()]
+  return [...rowsByFile(rows, branch, published?.files ?? []).values()]
     .flatMap((row): FileDifference[] => {
       const { path, versionId, sizeBytes = null, sha256 = null } = row;
       const file = files.get(path) ?? null;

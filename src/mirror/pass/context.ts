@@ -9,8 +9,8 @@ import type { Action, PlanPolicy, PullAction } from '../plan/actions.ts';
 import type { TargetRecord, RememberedTree } from '../plan/record.ts';
 import type { Approvals, GuardPolicy } from '../plan/guard.ts';
 import type { SelectionCheck } from '../plan/selection.ts';
-import { rowsByName } from '../plan/workbooks.ts';
-import { hasAllRows, type Listing, type WorkbookRow } from '../upstream/listing.ts';
+import { type RepositoryRows, rowsByName } from '../plan/workbooks.ts';
+import { hasAllRows, type Listing } from '../upstream/listing.ts';
 
 /** A new state of a target. */
 export interface NewState {
@@ -80,8 +80,8 @@ export interface RunningPass extends PlannedPass {
 
 /** The facts about a target's repository, from a listing and its plan. */
 export interface RepositoryFacts {
-  /** Rows of the whole repository; null if the service has no list of workbooks. */
-  readonly rows: readonly WorkbookRow[] | null;
+  /** Null if the service has no list of workbooks. */
+  readonly rows: RepositoryRows | null;
   /** Whether these are all: otherwise a missing row says nothing. */
   readonly hasAllRows: boolean;
   /** The branches of the repository that the plan knows of. */
@@ -100,7 +100,7 @@ export function repositoryFacts({
   const targets = Map.groupBy(plan, ({ target }) => target.repositoryId);
   const branches = new Map([...targets].map(([id, its]) => [id, its.map(({ target }) => target.branch)]));
   return ({ repository }) => ({
-    rows: rowsOf(repository.fullName)?.all ?? null,
+    rows: rowsOf(repository.fullName),
     hasAllRows: hasAllRows(listing, repository),
     branches: branches.get(repository.id) ?? [],
     listedAtMs: listing.takenAtMs,

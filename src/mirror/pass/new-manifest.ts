@@ -1,7 +1,14 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { type ListedRows, missingWorkbooks } from '../plan/contradictions.ts';
-import { fingerprintOfTree, isDeletion, rowsByFile, workbookOf } from '../plan/workbooks.ts';
+import { missingWorkbooks } from '../plan/contradictions.ts';
+import {
+  fingerprintOfTree,
+  isDeletion,
+  type RepositoryRows,
+  rowsAtFiles,
+  rowsOf,
+  workbookOf,
+} from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -9,7 +16,6 @@ import {
   type TreeChanges,
   treeChanges,
 } from '../store/manifest.ts';
-import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Pull } from './context.ts';
 import type { Received } from './unpack.ts';
 
@@ -67,7 +73,7 @@ function listedFacts(
   received: Received,
   previous: Manifest | null,
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
-  const files = withVersions(received.files, { rows: rows ?? [], hasAllRows }, branch);
+  const files = withVersions(received.files, { rows, hasAllRows }, branch);
   if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
   const { digest, borrowed } = fingerprintOfTree(rows, branch, files);
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
@@ -82,7 +88,7 @@ export function rowsAbout(
   }: Omit<ListFacts, 'hasAllRows'> & { readonly action: Pick<Pull['action'], 'fingerprint'> },
   { cached }: Pick<Received, 'cached'>,
   { previous, isSameTree }: Changes,
-): readonly WorkbookRow[] | null {
+): RepositoryRows | null {
   const isOlder = cached !== null && cached.asOfMs < listedAtMs;
   // Older contents do match the list if they were published with these versions.
   const isAsListedBefore = isSameTree && previous?.fingerprint === action.fingerprint;
@@ -100,12 +106,12 @@ function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
  */
 function withVersions(
   files: readonly ManifestFile[],
-  { rows, hasAllRows }: ListedRows,
+  { rows, hasAllRows }: Pick<Pull, 'rows' | 'hasAllRows'>,
   branch: string,
 ): ManifestFile[] {
   // A file that is still there gets no version from a row that says that it was deleted.
-  const existing = rows.filter((row) => !isDeletion(row));
-  const own = rowsByFile(existing, branch, files);
+  const existing = rowsOf(rows, branch).filter((row) => !isDeletion(row));
+  const own = new Map(rowsAtFiles(existing, files).map((row) => [row.path, row]));
   return files.map((file) => {
     const row = own.get(file.path);
     if (row === undefined && (file.workbook === undefined || !hasAllRows)) return file;
@@ -117,8 +123,13 @@ function withVersions(
 }
 
 /** Whether anything differs but the times of verification, or these lie in the future. @param nowMs milliseconds since the epoch */
-export function needsPublishing(manifest: Manifest, previous: Manifest | null, nowMs: number): boolean {
-  if (previous === null || isAhead(nowMs, previous.verifiedAtMs, previous.comparedAtMs)) return true;
+export function needsPublishing(
+  manifest: Manifest,
+  { previous, isSameTree }: Pick<Changes, 'previous' | 'isSameTree'>,
+  nowMs: number,
+): boolean {
+  if (!isSameTree || previous === null) return true;
+  if (isAhead(nowMs, previous.verifiedAtMs, previous.comparedAtMs)) return true;
   const facts = (of: Manifest): Manifest => ({ ...of, verifiedAtMs: 0, comparedAtMs: 0, archiveBytes: 0 });
   return !isDeepStrictEqual(facts(manifest), facts(previous));
 }

@@ -172,10 +172,11 @@ async function publishChanges(
   { context, action, toPublish, signal }: Pull,
   stage: Stage,
   next: NextState,
-  { previous, isSameTree }: Changes,
+  changes: Changes,
 ): Promise<{ readonly method: string; readonly manifest: Manifest }> {
   const { manifest, isDamaged = false } = next;
-  if (!isDamaged && !needsPublishing(manifest, previous, context.now())) return { method: 'none', manifest };
+  const { previous, isSameTree } = changes;
+  if (!isDamaged && !needsPublishing(manifest, changes, context.now())) return { method: 'none', manifest };
   if (!isSameTree) await askBefore(context, stage, { target: action.path, manifest, previous }, signal);
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await toPublish(signal);

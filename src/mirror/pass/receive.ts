@@ -2,7 +2,13 @@ import { join } from 'node:path';
 import { forEachConcurrently } from '../../lib/concurrency/concurrency.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ActionSubject } from '../plan/actions.ts';
-import { changesByPath, groupRows, targetDigest, type WorkbookChanges } from '../plan/workbooks.ts';
+import {
+  changesByPath,
+  type RepositoryRows,
+  rowsByName,
+  targetDigest,
+  type WorkbookChanges,
+} from '../plan/workbooks.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../store/manifest.ts';
 import { dropFile, emptyStage, keptTime, makeParents, setTime, type Stage } from '../store/publish/stage.ts';
 import type { PassService } from '../upstream/client.ts';
@@ -92,7 +98,7 @@ async function receiveChanges(
   if (gone.length > 0 && !(await areGone(reception, gone, left))) return null;
   const rows = await rowsNow(context.service, action.repository, signal);
   if (rows === null) return null;
-  const digest = targetDigest(groupRows(rows), action.target.branch, action.published?.borrowed);
+  const digest = targetDigest(rows, action.target.branch, action.published?.borrowed);
   return digest === action.fingerprint ? received : null;
 }
 
@@ -120,10 +126,10 @@ export async function rowsNow(
   service: Pick<PassService, 'pollAgain'>,
   repository: Pick<Repository, 'fullName'>,
   signal: AbortSignal,
-): Promise<readonly WorkbookRow[] | null> {
+): Promise<RepositoryRows | null> {
   const listing = await service.pollAgain(signal);
   if (listing.cached !== null || !hasAllRows(listing, repository)) return null;
-  return listing.workbooks?.filter((row) => row.repository === repository.fullName) ?? null;
+  return rowsByName(listing.workbooks)(repository.fullName);
 }
 
 /** Whether the service has no files at some paths. Only the file at `remaining` proves that it knows the repository in this form. */

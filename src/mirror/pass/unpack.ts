@@ -122,7 +122,7 @@ function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | '
  */
 function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
   const files = before.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
-  const rows = rowsByFile(reception.rows ?? [], reception.action.target.branch, files);
+  const rows = rowsByFile(reception.rows, reception.action.target.branch, files);
   return files.map((file) => {
     const { path, sizeBytes, sha256, crc32 = null } = file;
     const isProof = reception.action.depth !== 'bytes' && isUnchanged(file, rows.get(path));
@@ -152,7 +152,7 @@ async function unpack(
   const strip = await leadingFolder(reception, archive);
   const entries = archive.entries.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) }));
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
-  const rows = rowsByFile(reception.rows ?? [], reception.action.target.branch, entries);
+  const rows = rowsByFile(reception.rows, reception.action.target.branch, entries);
   if (entries.length === 0) refuseEmpty([...rows.values()]);
   const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
   const outcomes: FileOutcome[] = [];
@@ -250,7 +250,7 @@ async function placeAll(
  */
 async function leadingFolder(reception: Reception, archive: UnpackedArchive): Promise<string> {
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
-  const found = findLeadingFolder(paths, new Set(reception.rows?.map((row) => row.path)));
+  const found = findLeadingFolder(paths, new Set(reception.rows?.all.map((row) => row.path)));
   if (found.kind === 'none') return '';
   const prefix = `${found.folder}/`;
   const names = new Set(paths);

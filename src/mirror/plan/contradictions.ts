@@ -4,7 +4,16 @@ import { counted } from '../../lib/text/humanize.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
-import { isDeletion, isFinished, rowsAtFiles, showsEachBranch } from './workbooks.ts';
+import {
+  groupRows,
+  isDeletion,
+  isFinished,
+  type RepositoryRows,
+  rowsAtFiles,
+  rowsOf,
+  showsEachBranch,
+  targetDigest,
+} from './workbooks.ts';
 
 /**
  * A workbook about which the list and the contents disagree.
@@ -32,14 +41,14 @@ export interface ListedContents {
 
 /** The rows of a repository in a list. */
 export interface ListedRows {
-  readonly rows: readonly WorkbookRow[];
+  readonly rows: RepositoryRows;
   /** Whether these are all: otherwise a missing row says nothing. */
   readonly hasAllRows: boolean;
 }
 
 /**
  * Compares the list with contents. The published state is read from its manifest, even if its files were changed on disk.
- * @param list the rows of the target's repository; rows of other branches prove nothing
+ * @param list rows of other branches prove nothing
  * @param previous the manifest of the published tree; null if nothing is published
  * @returns sorted by path
  */
@@ -59,11 +68,10 @@ export function findContradictions(
       if (file === undefined)
         return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
       const kind = contradictionOf(listed, file, published.get(path));
+      if (kind === null) return [];
       // Contents that the service processes, or did when they were pulled, may change under the same version.
       const isProcessed = previous?.settled === false || !listed.every(isFinished);
-      return kind === null || (kind === 'unannounced' && isProcessed)
-        ? []
-        : [{ kind, path, versionId, sha256: file.sha256 }];
+      return kind === 'unannounced' && isProcessed ? [] : [{ kind, path, versionId, sha256: file.sha256 }];
     },
   );
   const lingering = list.hasAllRows ? lingeringWorkbooks(list.rows, branch, contents, published) : [];
@@ -75,13 +83,13 @@ export function findContradictions(
  * that shows each workbook once may show it on another branch.
  */
 function lingeringWorkbooks(
-  rows: readonly WorkbookRow[],
+  rows: RepositoryRows,
   branch: string,
   { files, skipped }: ListedContents,
   published: ReadonlyMap<string, ManifestFile>,
 ): Contradiction[] {
   const isOfBranch = showsEachBranch(rows);
-  const present = rows.filter((row) => (row.branch === branch ? !isDeletion(row) : !isOfBranch));
+  const present = rows.all.filter((row) => (row.branch === branch ? !isDeletion(row) : !isOfBranch));
   const paths = new Set(present.map(({ path }) => path));
   const unlisted = files.flatMap(({ path, sha256 }): Contradiction[] => {
     const known = published.get(path);
@@ -94,39 +102,25 @@ function lingeringWorkbooks(
 }
 
 /** Whether a new or changed file has a row without a digest: its bytes may already be of a version after the listed one. */
-export function hasUnproven(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  written: readonly string[],
-): boolean {
+export function hasUnproven(rows: RepositoryRows, branch: string, written: readonly string[]): boolean {
   const paths = new Set(written);
-  return rows.some((row) => row.sha256 === undefined && row.branch === branch && paths.has(row.path));
+  return rowsOf(rows, branch).some((row) => row.sha256 === undefined && paths.has(row.path));
 }
 
 /**
  * The rows of a list, without the rows of a branch that a list read after the contents no longer has. Such a workbook changed
  * in between, and the contents may have either version: its file gets no version, and the next pass asks again.
- * @returns the same array only if the later list has just these rows: the contents may also have a workbook that is new in it
+ * @returns the same value only if the later list has just these rows: the contents may also have a workbook that is new in it
  */
-export function rowsInBoth(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  later: readonly WorkbookRow[],
-): readonly WorkbookRow[] {
-  const key = (row: WorkbookRow): string => JSON.stringify([row.branch, row.path, row.versionId]);
-  const own = (of: readonly WorkbookRow[]): Set<string> =>
-    new Set(of.filter((row) => row.branch === branch).map(key));
-  const [before, after] = [own(rows), own(later)];
-  if (before.size === after.size && [...before].every((each) => after.has(each))) return rows;
-  return rows.filter((row) => row.branch !== branch || after.has(key(row)));
+export function rowsInBoth(rows: RepositoryRows, branch: string, later: RepositoryRows): RepositoryRows {
+  if (targetDigest(rows, branch) === targetDigest(later, branch)) return rows;
+  const key = ({ path, versionId }: WorkbookRow): string => JSON.stringify([path, versionId]);
+  const after = new Set(rowsOf(later, branch).map(key));
+  return groupRows(rows.all.filter((row) => row.branch !== branch || after.has(key(row))));
 }
 
-/** The listed workbooks of a branch that contents lack, sorted by path. @param rows all rows of the repository */
-export function missingWorkbooks(
-  rows: readonly WorkbookRow[],
-  branch: string,
-  contents: ListedContents,
-): string[] {
+/** The listed workbooks of a branch that contents lack, sorted by path. */
+export function missingWorkbooks(rows: RepositoryRows, branch: string, contents: ListedContents): string[] {
   const paths = new Set(contents.files.map(({ path }) => path));
   return [...listedWorkbooks(rows, branch, contents).keys()].filter((path) => !paths.has(path)).sort();
 }
@@ -136,13 +130,12 @@ export function missingWorkbooks(
  * rightly be missing: deleted ones, and files that are deliberately left out of the tree.
  */
 function listedWorkbooks(
-  rows: readonly WorkbookRow[],
+  rows: RepositoryRows,
   branch: string,
   { files, skipped }: ListedContents,
 ): Map<string, WorkbookRow[]> {
-  const own = rows.filter((row) => row.branch === branch);
   const leftOut = new Set(skipped.map(({ path }) => path));
-  const named = rowsAtFiles(own, [...files, ...skipped]);
+  const named = rowsAtFiles(rowsOf(rows, branch), [...files, ...skipped]);
   const byPath = Map.groupBy(named, (row) => row.path);
   for (const [path, listed] of byPath) {
     if (leftOut.has(path) || listed.some(isDeletion)) byPath.delete(path);

@@ -26,14 +26,13 @@ export function rowsAtFiles(
   });
 }
 
-/** The rows of a branch, by the paths of their files. */
+/** The rows of a branch, by the paths of their files; of several for one workbook, the last. */
 export function rowsByFile(
-  rows: readonly WorkbookRow[],
+  rows: RepositoryRows | null,
   branch: string,
   files: readonly { readonly path: string }[],
 ): ReadonlyMap<string, WorkbookRow> {
-  const own = rows.filter((row) => row.branch === branch);
-  return new Map(rowsAtFiles(own, files).map((row) => [row.path, row]));
+  return new Map(rowsAtFiles(rowsOf(rows, branch), files).map((row) => [row.path, row]));
 }
 
 function formOf(path: string): string {
@@ -59,35 +58,30 @@ export interface Fingerprint {
  * Whether a list shows a workbook of a repository on several branches: then it shows each branch for itself, and a row says nothing
  * about another branch.
  */
-export function showsEachBranch(rows: readonly WorkbookRow[]): boolean {
+export function showsEachBranch({ all, byBranch }: RepositoryRows): boolean {
+  if (byBranch.size < 2) return false;
   const branches = new Map<string, string>();
-  return rows.some(({ path, branch }) => {
+  return all.some(({ path, branch }) => {
     const known = branches.get(path) ?? branch;
     branches.set(path, known);
     return known !== branch;
   });
 }
 
-/**
- * The fingerprint of a published tree under a listing.
- * @param rows all rows of the target's repository
- * @param files the tree's files
- */
+/** The fingerprint of a published tree with these files under a listing. */
 export function fingerprintOfTree(
-  rows: readonly WorkbookRow[],
+  rows: RepositoryRows,
   branch: string,
   files: readonly { readonly path: string }[],
 ): Fingerprint {
-  const own = rows.filter((row) => row.branch === branch);
-  const others = showsEachBranch(rows) ? [] : rows.filter((row) => row.branch !== branch);
-  const ownPaths = new Set(own.map(({ path }) => path));
+  const others = showsEachBranch(rows) ? [] : rows.all.filter((row) => row.branch !== branch);
+  if (others.length === 0) return { digest: targetDigest(rows, branch), borrowed: [] };
+  const own = new Set(rowsOf(rows, branch).map(({ path }) => path));
   const held = new Set(files.map(({ path }) => path));
   const named = rowsAtFiles(others, files);
-  const lent = others.filter(({ path }, at) => !ownPaths.has(path) && held.has(named[at]?.path ?? path));
-  return {
-    digest: digestOf([...own, ...lent]),
-    borrowed: [...new Set(lent.map(({ path }) => path))].sort(),
-  };
+  const lent = others.filter(({ path }, at) => !own.has(path) && held.has(named[at]?.path ?? path));
+  const borrowed = [...new Set(lent.map(({ path }) => path))].sort();
+  return { digest: targetDigest(rows, branch, borrowed), borrowed };
 }
 
 /** The digest of the given pairs; their order and repetitions do not matter. */
@@ -117,6 +111,11 @@ export function groupRows(rows: readonly WorkbookRow[]): RepositoryRows {
   };
 }
 
+/** The rows of a branch; none without a list of workbooks. */
+export function rowsOf(rows: RepositoryRows | null, branch: string): readonly WorkbookRow[] {
+  return rows?.byBranch.get(branch) ?? [];
+}
+
 /** The groups of a list, by repository. An unchanged list has the very rows of the last poll. */
 const groupsOfLists = new WeakMap<readonly WorkbookRow[], ReadonlyMap<string, RepositoryRows>>();
 
@@ -137,15 +136,11 @@ function groupsOf(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryR
 const digestsOfGroups = new WeakMap<readonly WorkbookRow[], string>();
 
 /** The digest of a target, including the workbooks that its tree borrowed when it was published. */
-export function targetDigest(
-  { byBranch, atPath }: RepositoryRows,
-  branch: string,
-  borrowed: readonly string[] = [],
-): string {
-  const own = byBranch.get(branch) ?? [];
+export function targetDigest(rows: RepositoryRows, branch: string, borrowed: readonly string[] = []): string {
+  const own = rowsOf(rows, branch);
   if (borrowed.length > 0) {
     const ownPaths = new Set(own.map(({ path }) => path));
-    return digestOf([...own, ...borrowed.filter((path) => !ownPaths.has(path)).flatMap(atPath)]);
+    return digestOf([...own, ...borrowed.filter((path) => !ownPaths.has(path)).flatMap(rows.atPath)]);
   }
   const digest = digestsOfGroups.get(own) ?? digestOf(own);
   digestsOfGroups.set(own, digest);
@@ -161,8 +156,8 @@ const UNFINISHED_STATUS =
  * `success`, and a counter (sections 2.3 and 2.4). Every other status counts as finished unless its word says the contrary: otherwise
  * a final status that we do not know would keep the target unsettled for ever.
  */
-export function isSettled({ byBranch }: RepositoryRows, branch: string): boolean {
-  return (byBranch.get(branch) ?? []).every(isFinished);
+export function isSettled(rows: RepositoryRows, branch: string): boolean {
+  return rowsOf(rows, branch).every(isFinished);
 }
 
 /** Whether the service has finished processing a workbook, see {@link isSettled}. */
@@ -211,19 +206,19 @@ export interface WorkbookChanges {
  * The workbooks that a pull downloads one by one, instead of the whole contents, if they account for the whole difference between the
  * published tree and the listing. `receiveWorkbooks` proves that they are one state of the service.
  * @param previous the manifest of the published tree; null if nothing is published
- * @param rows all rows of the target's repository; null if the service has no list of workbooks
+ * @param rows null if the service has no list of workbooks
  * @returns null if more than workbooks may differ, or if the whole contents cost no more
  */
 export function changesByPath(
   { byWorkbook, target }: { readonly byWorkbook: ByWorkbook; readonly target: TargetId },
   previous: Manifest | null,
-  rows: readonly WorkbookRow[] | null,
+  rows: RepositoryRows | null,
 ): WorkbookChanges | null {
   if (byWorkbook === 'no' || previous === null || rows === null) return null;
   const files = new Map(previous.files.map((file) => [file.path, file]));
   if (byWorkbook === 'in-trees-of-workbooks' && previous.files.some(({ workbook }) => workbook === undefined))
     return null;
-  const named = rowsAtFiles(rows, previous.files);
+  const named = rowsAtFiles(rows.all, previous.files);
   const own = named.filter((row) => row.branch === target.branch);
   const listed = new Map(own.filter((row) => !isDeletion(row)).map((row) => [row.path, row]));
   const deleted = new Set(own.filter(isDeletion).map(({ path }) => path));

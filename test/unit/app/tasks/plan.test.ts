@@ -4,7 +4,7 @@ import type { Action } from '../../../../src/mirror/plan/actions.ts';
 import { fileDifferences } from '../../../../src/app/tasks/file-differences.ts';
 import { foreseeChanges } from '../../../../src/app/tasks/plan.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
-import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
+import { groupRows, workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import {
   listing,
@@ -37,7 +37,7 @@ describe('the file changes that an action would make', () => {
   it('are empty if it keeps or holds', () => {
     const keep = actionFor(BEFORE);
     expect(keep.kind).toBe('keep');
-    expect(foreseeChanges(keep, MANIFEST, BEFORE)).toEqual({ differences: [], isComplete: true });
+    expect(foreseeChanges(keep, MANIFEST, groupRows(BEFORE))).toEqual({ differences: [], isComplete: true });
   });
 
   it('are just the new versions if these are pulled one by one', () => {
@@ -45,16 +45,16 @@ describe('the file changes that an action would make', () => {
     const [[was = row()], [is = row()]] = [BEFORE, rows];
     const before = { sizeBytes: 100, sha256: 'digest of p.xlsx', workbook: workbookOf(was) };
     const after = { sizeBytes: 7, sha256: 'new', workbook: workbookOf(is) };
-    expect(foreseeChanges(actionFor(rows), MANIFEST, rows)).toEqual({
+    expect(foreseeChanges(actionFor(rows), MANIFEST, groupRows(rows))).toEqual({
       differences: [{ change: 'changed', path: 'p.xlsx', movedFrom: null, before, after }],
       isComplete: true,
     });
-    expect(foreseeChanges(actionFor(rows, 'all'), MANIFEST, rows).isComplete).toBe(false);
+    expect(foreseeChanges(actionFor(rows, 'all'), MANIFEST, groupRows(rows)).isComplete).toBe(false);
   });
 
   it('do not delete a workbook that is no longer listed: only the contents prove that', () => {
     const rows = [...BEFORE.slice(1), row({ path: 'a.xlsx' }), row({ path: 'a.xlsx', branch: 'other' })];
-    const { differences, isComplete } = foreseeChanges(actionFor(rows), MANIFEST, rows);
+    const { differences, isComplete } = foreseeChanges(actionFor(rows), MANIFEST, groupRows(rows));
     expect(differences.map(({ change, path }) => [change, path])).toEqual([['added', 'a.xlsx']]);
     expect(differences[0]?.after).toMatchObject({ sizeBytes: null, sha256: null });
     expect(isComplete).toBe(false);
@@ -63,14 +63,14 @@ describe('the file changes that an action would make', () => {
   it('omit a version with the same bytes, and everything without a list', () => {
     const rows = [row({ path: 'p.xlsx', versionId: 'v2', sha256: 'digest of p.xlsx' }), ...BEFORE.slice(1)];
     const action = actionFor(rows);
-    expect(foreseeChanges(action, MANIFEST, rows).differences).toEqual([]);
+    expect(foreseeChanges(action, MANIFEST, groupRows(rows)).differences).toEqual([]);
     expect(foreseeChanges(action, MANIFEST, null)).toEqual({ differences: [], isComplete: false });
   });
 
   it('are all files if the tree leaves the mirror', () => {
     const { kind: _kind, reason: _reason, ...rest } = actionFor(BEFORE);
     const retire = { ...rest, kind: 'retire', reason: 'branch-gone' } as const;
-    expect(foreseeChanges(retire, MANIFEST, BEFORE)).toEqual({
+    expect(foreseeChanges(retire, MANIFEST, groupRows(BEFORE))).toEqual({
       differences: fileDifferences(MANIFEST.files, []),
       isComplete: true,
     });

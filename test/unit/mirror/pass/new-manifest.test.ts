@@ -1,10 +1,11 @@
 import { expect, it } from 'vitest';
 
 import { changesSince, rowsAbout } from '../../../../src/mirror/pass/new-manifest.ts';
+import { groupRows } from '../../../../src/mirror/plan/workbooks.ts';
 import { manifestFile, manifestWith, row } from '../../../support/builders.ts';
 
 it('a list does not describe older contents, unless they were published with its versions', () => {
-  const [rows, files] = [[row()], [manifestFile('a.xlsx')]];
+  const [rows, files] = [groupRows([row()]), [manifestFile('a.xlsx')]];
   const about = (asOfMs: number, fingerprint: string, published = files): unknown => {
     const changes = changesSince(manifestWith({ files: published, fingerprint }), files);
     const pull = { action: { fingerprint: 'listed' }, rows, listedAtMs: 100 };

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
 import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
-import { workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
+import { groupRows, workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { manifestFile, manifestWith, row } from '../../../support/builders.ts';
 
@@ -42,7 +42,7 @@ function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
     const { sha256, versionId } = known;
     return [manifestFile(path, { sha256, workbook: workbookOf(row({ path, versionId })) })];
   });
-  const list = { rows, hasAllRows: true };
+  const list = { rows: groupRows(rows), hasAllRows: true };
   return findContradictions(list, 'main', manifestWith({ files: published }), { files, skipped: [] });
 }
 
@@ -87,7 +87,7 @@ describe('the contradictions between list and contents', () => {
   it('say nothing about deletions if the list may lack rows, or shows them for another branch', () => {
     const files = [manifestFile('a.xlsx', { workbook: workbookOf(row({ path: 'a.xlsx' })) })];
     const kinds = (fields: Partial<WorkbookRow>, hasAllRows = true): unknown =>
-      findContradictions({ rows: [row(fields)], hasAllRows }, 'main', manifestWith({ files }), {
+      findContradictions({ rows: groupRows([row(fields)]), hasAllRows }, 'main', manifestWith({ files }), {
         files,
         skipped: [],
       }).map(({ kind }) => kind);
@@ -104,7 +104,9 @@ describe('the contradictions between list and contents', () => {
     const previous = manifestWith({ files: [manifestFile('a.xlsx', { workbook: workbookOf(at({})) })] });
     const contents = { files: [manifestFile('a.xlsx', { sha256: 'older' })], skipped: [] };
     const kinds = (...rows: readonly WorkbookRow[]): unknown =>
-      findContradictions({ rows, hasAllRows: true }, 'main', previous, contents).map(({ kind }) => kind);
+      findContradictions({ rows: groupRows(rows), hasAllRows: true }, 'main', previous, contents).map(
+        ({ kind }) => kind,
+      );
     const [side, both] = [
       at({ branch: 'side' }),
       [at({ path: 'b.xlsx', branch: 'x' }), at({ path: 'b.xlsx', branch: 'y' })],

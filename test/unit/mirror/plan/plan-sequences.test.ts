@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
-import { fingerprintOfTree } from '../../../../src/mirror/plan/workbooks.ts';
+import { fingerprintOfTree, groupRows } from '../../../../src/mirror/plan/workbooks.ts';
 import type { Action, PlanInput, PullAction } from '../../../../src/mirror/plan/actions.ts';
 import { makePlan } from '../../../../src/mirror/plan/plan.ts';
 import {
@@ -207,7 +207,7 @@ class Execution {
     if (this.polled.workbooks === null) return {};
     const rows = this.polled.workbooks.filter((each) => each.repository === of.fullName);
     const files = [...contents.keys()].map((path) => ({ path }));
-    const { digest, borrowed } = fingerprintOfTree(rows, target.branch, files);
+    const { digest, borrowed } = fingerprintOfTree(groupRows(rows), target.branch, files);
     return { fingerprint: digest, borrowed };
   }
 

@@ -88,7 +88,7 @@ describe('the fingerprint of a published tree', () => {
   it('is the digest that the plan computes with the borrowed rows on the same listing', () => {
     fc.assert(
       fc.property(someRows, someBranch, somePaths, (rows, branch, files) => {
-        const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(files));
+        const { digest, borrowed } = fingerprintOfTree(groupRows(rows), branch, filesAt(files));
         expect(fingerprintDigest(rows, branch, borrowed)).toBe(digest);
       }),
     );
@@ -102,7 +102,7 @@ describe('the fingerprint of a published tree', () => {
       row({ path: 'absent', branch: 'dev' }),
     ];
     const borrowed = (listed: readonly WorkbookRow[]): unknown =>
-      fingerprintOfTree(listed, 'main', filesAt(['own', 'held', 'another'])).borrowed;
+      fingerprintOfTree(groupRows(listed), 'main', filesAt(['own', 'held', 'another'])).borrowed;
     expect(borrowed(rows)).toEqual(['another', 'held']);
     // The list shows each branch for itself.
     expect(borrowed([...rows, row({ path: 'own', branch: 'dev' })])).toEqual([]);
@@ -113,7 +113,7 @@ describe('the fingerprint of a published tree', () => {
       fc.property(rowPerBranch, someBranch, fc.nat(), (rows, branch, at) => {
         const others = rows.filter((each) => each.branch !== branch);
         const own = new Set(rows.filter((each) => each.branch === branch).map(({ path }) => path));
-        const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(own));
+        const { digest, borrowed } = fingerprintOfTree(groupRows(rows), branch, filesAt(own));
         expect(borrowed).toEqual([]);
         const hit = others[at % others.length];
         const changed = rows.map((each) => (each === hit ? { ...each, versionId: 'newer' } : each));
@@ -130,7 +130,7 @@ describe('the fingerprint of a published tree', () => {
         const own = rows.filter((each) => each.branch === branch).map(({ path }) => path);
         const holds = new Set([...files, ...own]);
         const hit = rows[pick % rows.length];
-        const { digest, borrowed } = fingerprintOfTree(rows, branch, filesAt(holds));
+        const { digest, borrowed } = fingerprintOfTree(groupRows(rows), branch, filesAt(holds));
         const newer = { branch: at, versionId: 'newer' };
         const changed = rows.map((each) => (each === hit ? { ...each, ...newer } : each));
         const isAffected = hit !== undefined && (holds.has(hit.path) || at === branch);
@@ -213,7 +213,7 @@ const ROWS = ['a.xlsx', 'b.xlsx', 'x/c.xlsx'].map((path) => row({ path }));
 
 /** The paths of the workbooks pulled one by one; a minus marks removed ones. */
 function pathsOf(previous: Manifest, rows: readonly WorkbookRow[]): readonly string[] | null {
-  const changes = changesByPath({ byWorkbook: 'yes', target: target() }, previous, rows);
+  const changes = changesByPath({ byWorkbook: 'yes', target: target() }, previous, groupRows(rows));
   if (changes === null) return null;
   return [...changes.changed.map(({ path }) => path), ...changes.gone.map((path) => `-${path}`)];
 }
@@ -289,7 +289,11 @@ describe('the workbooks that are pulled one by one', () => {
       fc.property(versions, versions, (before, after) => {
         const files = Object.entries(before).map(([path, version]) => workbook(path, version));
         const rows = Object.entries(after).map(([path, versionId]) => row({ path, versionId }));
-        const changes = changesByPath({ byWorkbook: 'yes', target: target() }, manifestWith({ files }), rows);
+        const changes = changesByPath(
+          { byWorkbook: 'yes', target: target() },
+          manifestWith({ files }),
+          groupRows(rows),
+        );
         if (changes === null) return;
         const result = new Map<string, string>(Object.entries(before));
         for (const { path, versionId } of changes.changed) result.set(path, versionId);
