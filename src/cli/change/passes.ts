@@ -13,6 +13,7 @@ import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
+import { holdRule } from '../../mirror/plan/actions.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { type Outcome, tell, tellEvent, textOf } from '../frame/output.ts';
@@ -161,7 +162,13 @@ function exitCodeOfNamed(
     const retired = outcomes.flatMap(({ targets }) => targets).filter(({ outcome }) => outcome === 'retired');
     const known = new Set([...statuses, ...retired].map(targetOf));
     const chosen = new Set(findTargets(names, reader.store.layout.mirror, known));
-    const isWhole = statuses.filter(({ target }) => chosen.has(target)).every(isWell);
+    // A target that a lease holds is well until it is stale, but its change waits.
+    const waiting = outcomes
+      .flatMap(({ targets }) => targets)
+      .filter(({ outcome, reason }) => outcome === 'held' && holdRule(reason).isHarmless !== true);
+    const isWhole =
+      statuses.filter(({ target }) => chosen.has(target)).every(isWell) &&
+      !waiting.some(({ target }) => chosen.has(target));
     return isWhole ? EXIT_CODES.ok : EXIT_CODES.incomplete;
   });
 }
