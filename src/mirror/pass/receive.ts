@@ -121,14 +121,18 @@ function stateWith(previous: Manifest, received: readonly ManifestFile[], gone: 
   };
 }
 
-/** The rows of a repository in a list that is read now; null if that list is not whole, and so proves nothing. */
+/**
+ * The rows of a repository in a list that is read now, under whichever name it has now; null if that list lacks the repository or
+ * is not whole, and so proves nothing.
+ */
 export async function rowsNow(
   service: Pick<PassService, 'pollAgain'>,
-  repository: Pick<Repository, 'fullName'>,
+  { id }: Pick<Repository, 'id'>,
   signal: AbortSignal,
 ): Promise<RepositoryRows | null> {
   const listing = await service.pollAgain(signal);
-  if (listing.cached !== null || !hasAllRows(listing, repository)) return null;
+  const repository = listing.repositories.find((each) => each.id === id);
+  if (repository === undefined || listing.cached !== null || !hasAllRows(listing, repository)) return null;
   return rowsByName(listing.workbooks)(repository.fullName);
 }
 

@@ -133,6 +133,17 @@ it('contents without a deletion of the list are waited for, and then believed, w
   expect((await mirror.versions())['b.xlsx']).toBeUndefined();
 });
 
+it('contents that contradict the list do so even if their repository gets another name', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  const old = contentsNow(mirror);
+  service.write(repository, 'main', 'new.xlsx', 'n1');
+  service.knobs.contentsOf = () => old;
+  service.knobs.beforeDownload = () => service.renameRepository(repository, 'host.example/renamed.git');
+  await expectDoubt(mirror, 'new.xlsx');
+});
+
 it.each(['no list at all', 'an empty list'])('the versions of unchanged files outlive %s', async (which) => {
   const mirror = await user();
   await mirror.syncUntilFresh();
