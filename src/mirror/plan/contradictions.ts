@@ -169,6 +169,9 @@ const ANSWERS_BELIEVED = 3;
 /** The answers must span this time, so that contents that lag a little behind the list are waited for. In milliseconds. */
 const LEAST_DOUBT_MS = 5000;
 
+/** How many deleted workbooks that the contents still have are compared with those of the answer before. */
+const LINGERING_COMPARED = 1000;
+
 /**
  * The doubt that remains after an answer: until it is resolved, nothing of the contents is published.
  * @param before the doubt before this answer; null for none
@@ -181,19 +184,23 @@ export function nextDoubt(
   nowMs: number,
 ): Doubt | null {
   if (contradictions.length === 0) return null;
-  // Leaves out what would prolong the doubt again and again: new versions of a workbook with unchanged bytes, and the paths of workbooks
-  // that a list which the service makes again does not have yet.
+  // Leaves out what would prolong the doubt again and again: new versions of a workbook with unchanged bytes.
   const digested = contradictions.map(({ kind, path, sha256 }) =>
     JSON.stringify(kind === 'lingering' ? [kind] : [kind, path, sha256]),
   );
   const digest = hash('sha256', [...new Set(digested)].join('\n'));
-  const isSame = before?.digest === digest && before.sinceMs <= nowMs;
+  const lingering = contradictions.flatMap(({ kind, path }) => (kind === 'lingering' ? [path] : []));
+  const compared = lingering.slice(0, LINGERING_COMPARED);
+  // A list that the service makes again lacks fewer workbooks each time. One that lacks others shows further deletions.
+  const known = new Set(before?.lingering);
+  const isSame =
+    before?.digest === digest && before.sinceMs <= nowMs && compared.every((path) => known.has(path));
   const { answers, sinceMs } = isSame ? before : { answers: 0, sinceMs: nowMs };
   const isBelieved =
     answers + 1 >= ANSWERS_BELIEVED &&
     nowMs - sinceMs >= LEAST_DOUBT_MS &&
     contradictions.every(({ kind }) => kind !== 'other-bytes');
-  return isBelieved ? null : { digest, answers: answers + 1, sinceMs };
+  return isBelieved ? null : { digest, answers: answers + 1, sinceMs, lingering: compared };
 }
 
 /** A sentence for each kind, the most serious first: the message names the first contradiction of the most serious kind. */

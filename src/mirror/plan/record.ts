@@ -121,6 +121,8 @@ const doubtSchema = z.object({
   answers: z.int().min(1),
   /** When the first of them came. */
   sinceMs: time,
+  /** The first paths of deleted workbooks that the contents still had in the last of them, sorted. */
+  lingering: z.array(text).readonly().default([]),
 });
 
 /** Answers in a row that contradict the list in the same way. */

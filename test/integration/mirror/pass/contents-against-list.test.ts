@@ -133,6 +133,20 @@ it('contents without a deletion of the list are waited for, and then believed, w
   expect((await mirror.versions())['b.xlsx']).toBeUndefined();
 });
 
+it('contents that still have another deleted workbook each time are not believed', async () => {
+  const mirror = await user({}, { ...FILES, 'c.xlsx': 'c1', 'd.xlsx': 'd1' });
+  await mirror.syncUntilFresh();
+  for (const path of ['a.xlsx', 'b.xlsx', 'c.xlsx']) {
+    const old = contentsNow(mirror);
+    mirror.service.remove(mirror.repository, 'main', path);
+    mirror.service.knobs.contentsOf = () => old;
+    await expectDoubt(mirror, path);
+  }
+  mirror.service.knobs.contentsOf = null;
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(await mirror.tree()).toEqual({ 'd.xlsx': 'd1', 'notes.txt': 'n1' });
+});
+
 it('contents that contradict the list do so even if their repository gets another name', async () => {
   const mirror = await user();
   await mirror.syncUntilFresh();

@@ -139,6 +139,10 @@ describe('the contradictions between list and contents', () => {
     const lingering = (paths: readonly string[]): ReturnType<typeof find> =>
       paths.map((path) => ({ kind: 'lingering', path, versionId: '1', sha256: path }));
     const rebuilt = nextDoubt(null, lingering(['a.xlsx', 'b.xlsx']), 0);
-    expect(nextDoubt(rebuilt, lingering(['b.xlsx']), 1000)).toMatchObject({ answers: 2, sinceMs: 0 });
+    const shorter = nextDoubt(rebuilt, lingering(['b.xlsx']), 1000);
+    expect(shorter).toMatchObject({ answers: 2, sinceMs: 0 });
+    expect(nextDoubt(shorter, lingering(['a.xlsx', 'b.xlsx']), 6000)).toMatchObject({ answers: 1 });
+    const many = lingering(Array.from({ length: 1500 }, (_, at) => `${at}.xlsx`));
+    expect(nextDoubt(nextDoubt(nextDoubt(null, many, 0), many, 1000), many, 6000)).toBeNull();
   });
 });
