@@ -24,8 +24,6 @@ const MOVING_EVERY_MS = 2000;
 /** Time until an unusable address is tried again, in milliseconds. */
 const TRY_AGAIN_MS = 10_000;
 
-const SETTING = { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true };
-
 const NOTHING_SERVED = { sink: (): void => {}, close: (): Promise<void> => Promise.resolve() };
 
 /**
@@ -92,7 +90,7 @@ export function createWebServer(
 ) {
   const onFailure = reportOnce(emit);
   const streams = createEventStreams();
-  const server = createHttpServer(PATIENCE, SETTING, (error) => onFailure(null, error));
+  const server = createHttpServer(PATIENCE, 'http.listen', (error) => onFailure(null, error));
   let ownHost = '';
   const context: Context = { http, ownHost: () => ownHost, routes, streams, askForPass, onFailure };
   server.node.on('request', (request, response) => void handle(context, request, response));

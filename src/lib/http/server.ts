@@ -29,23 +29,14 @@ export interface ListenPlace {
   readonly port: number;
 }
 
-/** The setting for the listening address. */
-export interface ListenSetting {
-  readonly name: string;
-  /** An example of a valid value. */
-  readonly example: string;
-  /** Whether it may be `off`. */
-  readonly canBeOff: boolean;
-}
-
 /**
  * Makes a server with limits on what strangers can use of it, which is not listening yet.
- * @param setting the setting for the listening address
+ * @param setting the name of the setting for the listening address
  * @param onTrouble is called if a connection cannot be accepted, for example for lack of file descriptors; the server continues
  */
 export function createHttpServer(
   patience: ServerPatience,
-  setting: ListenSetting,
+  setting: string,
   onTrouble: (error: Error) => void,
 ) {
   const server = createBoundServer(patience);
@@ -92,41 +83,38 @@ export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server
   return server;
 }
 
-/** By the code of the system's error (listen(2), bind(2), getaddrinfo(3)). NAME is the setting, EXAMPLE a value that works. */
-const REASONS: Readonly<Record<string, readonly [problem: string, advice: string, more?: string]>> = {
+/** By the code of the system's error (listen(2), bind(2), getaddrinfo(3)). NAME is the setting, PORT the port. */
+const REASONS: Readonly<Record<string, readonly [problem: string, advice: string]>> = {
   EADDRINUSE: [
     'another program listens there already',
-    'Choose another port for NAME',
-    ', or end the other program: `ss -ltnp` names it',
+    'Choose another port for NAME, or end the other program: `ss -ltnp` names it.',
   ],
   EACCES: [
     'this user may not listen there',
-    'Choose a port from 1024 on for NAME',
-    '; lower ones need a privilege (CAP_NET_BIND_SERVICE)',
+    'Choose a port from 1024 on for NAME; lower ones need a privilege (CAP_NET_BIND_SERVICE).',
   ],
   EADDRNOTAVAIL: [
     'this machine has no such address',
-    'Give NAME an address of this machine, such as EXAMPLE',
+    'Give NAME an address of this machine, such as 127.0.0.1:PORT.',
   ],
   ENOTFOUND: [
     'this host name has no address',
-    'Give NAME a host name that this machine knows, or an address',
+    'Give NAME a host name that this machine knows, or an address.',
   ],
-  EAI_AGAIN: ['the host name cannot be resolved now', 'Give NAME an address instead of a name'],
-  EAFNOSUPPORT: ['this machine has no IPv6', 'Give NAME an IPv4 address, such as EXAMPLE'],
+  EAI_AGAIN: ['the host name cannot be resolved now', 'Give NAME an address instead of a name.'],
+  EAFNOSUPPORT: ['this machine has no IPv6', 'Give NAME an IPv4 address, such as 127.0.0.1:PORT.'],
 };
 
 /** The error `http.unusable` with the reason why an address cannot be used. */
-export function listenError(
-  error: Error,
-  { host, port }: ListenPlace,
-  { name, example, canBeOff }: ListenSetting,
-): MirrorError {
+export function listenError(error: Error, { host, port }: ListenPlace, setting: string): MirrorError {
   const code = 'code' in error ? String(error.code) : '';
-  const [problem, advice, more = ''] = REASONS[code] ?? [error.message, 'Choose another address for NAME'];
-  const hint = advice.replace('NAME', name).replace('EXAMPLE', example) + (canBeOff ? ', or off' : '');
-  return new MirrorError('http.unusable', `Cannot listen on ${host}, port ${port} (${name}): ${problem}.`, {
-    cause: error,
-    hint: `${hint}${more}.`,
-  });
+  const [problem, advice] = REASONS[code] ?? [error.message, 'Choose another address for NAME.'];
+  return new MirrorError(
+    'http.unusable',
+    `Cannot listen on ${host}, port ${port} (${setting}): ${problem}.`,
+    {
+      cause: error,
+      hint: advice.replace('NAME', setting).replace('PORT', String(port)),
+    },
+  );
 }

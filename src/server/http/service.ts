@@ -29,8 +29,6 @@ export interface ServiceOptions extends Sources {
 /** A push or file of some gigabytes takes long; a git program that is silent for some minutes is ended with its connection. */
 const PATIENCE: ServerPatience = { requestMs: 3_600_000, idleMs: 300_000 };
 
-const SETTING = { name: 'serve.listen', example: '127.0.0.1:9400', canBeOff: false };
-
 /** Addresses that stand for all of a machine's (RFC 1122, section 3.2.1.3; RFC 4291, section 2.5.2). */
 const ALL_ADDRESSES: ReadonlySet<string> = new Set(['0.0.0.0', '::']);
 
@@ -42,7 +40,7 @@ export function reachableHost(host: string, machine: string = hostname()): strin
 
 /** Makes the embedded service, the API of the workbook service, on a library; the caller closes the library. */
 export function createService(options: ServiceOptions) {
-  const server = createHttpServer(PATIENCE, SETTING, (error) => options.onTrouble?.(error));
+  const server = createHttpServer(PATIENCE, 'serve.listen', (error) => options.onTrouble?.(error));
   server.node.on('request', (request, response) => {
     const startedAtMs = performance.now();
     // A socket that is closed has no address any more.

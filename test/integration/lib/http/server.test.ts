@@ -9,10 +9,8 @@ it('a server that could not listen at first reports each error once', async () =
   const taken = createServer();
   const port = Number((await listen(taken)).split(':')[1]);
   const troubles: Error[] = [];
-  const server = createHttpServer(
-    { requestMs: 15_000, idleMs: 1000 },
-    { name: 'http.listen', example: '127.0.0.1:9480', canBeOff: true },
-    (error) => troubles.push(error),
+  const server = createHttpServer({ requestMs: 15_000, idleMs: 1000 }, 'http.listen', (error) =>
+    troubles.push(error),
   );
   onTestFinished(server.close);
   const place = { host: '127.0.0.1', port };
