@@ -4,10 +4,10 @@ import type { Command } from 'commander';
 
 import { unknownName } from '../../app/target-names.ts';
 import type { Settings } from '../../config/schema.ts';
-import { onDisk, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { printSeen } from '../../lib/process/streams.ts';
+import { writeBytes } from '../../lib/process/streams.ts';
 import { partsOf, utcTime } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type Shown } from '../../lib/text/terminal-text.ts';
@@ -34,19 +34,14 @@ export async function runKeysCreate(command: Command): Promise<void> {
   const { id, signingSecret } = stored;
   const isDirectoryNew = await prepareServeDirectory(directory);
   await becomeOwnerOf(directory);
-  await onDisk(CHANGING, () => changeKeys(directory, (keys) => [...keys, stored]));
   const secrets = { key, ...(signingSecret === null ? {} : { signingSecret }) };
-  await printSeen(json === true ? jsonText({ ...listed(stored), ...secrets }) : say`${key}`).catch(
-    // A key that the user did not see must not stay valid.
-    async (cause: unknown) => {
-      await changeKeys(directory, (keys) => keys.filter((each) => each.id !== id));
-      const why = systemCode(cause) ?? 'unknown error';
-      throw new MirrorError('disk.failed', `The key cannot be printed (${why}), so it was removed again.`, {
-        cause,
-        hint: 'Redirect standard output to a writable file, and create another key.',
-      });
-    },
-  );
+  const shown = json === true ? String(jsonText({ ...listed(stored), ...secrets })) : key;
+  const add = async (keys: readonly StoredKey[]): Promise<readonly StoredKey[]> => {
+    // A key that the user did not see must not become valid.
+    await writeBytes(Buffer.from(`${shown}\n`));
+    return [...keys, stored];
+  };
+  await onDisk(CHANGING, () => changeKeys(directory, add));
   const isQuiet = loudness() === 'quiet';
   if (isDirectoryNew && !isQuiet)
     tell(say`Made the directory ${directory}: no service has been there.`, 'warn');

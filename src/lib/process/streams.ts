@@ -1,7 +1,7 @@
 import { fstatSync } from 'node:fs';
 
 import { EXIT_CODES } from '../errors/errors.ts';
-import { joinLines, say, type TerminalText, written } from '../text/terminal-text.ts';
+import { say, type TerminalText, written } from '../text/terminal-text.ts';
 
 /**
  * Whether text may be coloured or emphasised: a NO_COLOR that is not empty forbids it (https://no-color.org), else a
@@ -59,9 +59,6 @@ const FRESH_OUTPUT = {
 };
 
 let output = { ...FRESH_OUTPUT };
-
-/** Takes the error of standard output instead of ending the process. */
-let onUnwritten: ((error: Error) => void) | null = null;
 
 /**
  * Makes a command end with another code if its output cannot be written: for some, 1 is an answer. With null it continues, and the
@@ -132,7 +129,6 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
  */
 export function endWithOutput(): void {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    if (onUnwritten !== null) return onUnwritten(error);
     if (output.unwrittenExitCode === null) return;
     if (error.code !== 'EPIPE') {
       standardError.write(say`workbook-mirror: cannot write to standard output: ${error.message}\n`);
@@ -143,21 +139,4 @@ export function endWithOutput(): void {
     process.kill(process.pid, 'SIGTERM');
   });
   process.stderr.on('error', () => {});
-}
-
-/**
- * Writes text that is shown only once to standard output, and waits until it is out.
- * @throws errors of writing, for example a full disk, or a reader that is gone
- */
-export function printSeen(text: TerminalText): Promise<void> {
-  output.isBegun = true;
-  return new Promise((resolve, reject) => {
-    // The caller must first undo its work.
-    onUnwritten = reject;
-    process.stdout.write(written(joinLines([text, ''])), (error) => {
-      if (error !== null && error !== undefined) return;
-      onUnwritten = null;
-      resolve();
-    });
-  });
 }

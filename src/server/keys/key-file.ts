@@ -67,14 +67,14 @@ const LOCK_PATIENCE_MS = 10_000;
  */
 export async function changeKeys(
   directory: string,
-  change: (keys: readonly StoredKey[]) => readonly StoredKey[],
+  change: (keys: readonly StoredKey[]) => readonly StoredKey[] | Promise<readonly StoredKey[]>,
 ): Promise<void> {
   const native = bindNativeCalls();
   const lock = await open(join(directory, LOCK_FILE), 'a', 0o600);
   try {
     if (!(await lockWithin(() => native.tryLock(lock.fd), LOCK_PATIENCE_MS)))
       throw new MirrorError('directory.locked', `Another process changes the keys in ${directory}.`);
-    const keys = change(await readKeys(directory));
+    const keys = await change(await readKeys(directory));
     await replaceFile(join(directory, FILE), `${JSON.stringify({ keys }, null, 2)}\n`, directory, 0o600);
     await rm(join(directory, FOLDER_BEFORE), { recursive: true, force: true });
   } finally {

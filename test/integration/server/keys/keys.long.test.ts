@@ -105,7 +105,7 @@ describe('the commands for keys', () => {
     });
     await full.close();
     expect(status).toBe(1);
-    expect(stderr).toContain('cannot be printed (ENOSPC), so it was removed again');
+    expect(stderr).toContain('cannot write to standard output: ENOSPC');
     expect(stderr).not.toContain('wbs_');
     expect(await keys('list')).toMatchObject({ stdout: 'There is no key.\n' });
   });
