@@ -4,7 +4,7 @@ import { chmod, chown, lstat, rename, stat, unlink } from 'node:fs/promises';
 import type { Server } from 'node:http';
 
 import type { EventSink } from '../../app/events.ts';
-import { callError, unlessMissing } from '../../lib/errors/disk-errors.ts';
+import { diskError, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { createBoundServer, type ServerPatience } from '../../lib/http/server.ts';
 import { openSocketPath } from '../../lib/net/socket-path.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
@@ -40,7 +40,7 @@ export async function startControlSocket(
       await stopListening();
     };
   } catch (error) {
-    const failure = callError(error, 'making the control socket', layout.controlSocket);
+    const failure = diskError(error, 'making the control socket', layout.controlSocket);
     emit({ name: 'control.unavailable', ...eventFailure(failure) });
     return () => Promise.resolve();
   }

@@ -168,13 +168,13 @@ export function causeOf(error: unknown, place?: string): Cause | null {
 }
 
 /**
- * Turns a failed file operation into a MirrorError; other errors are returned as they are.
+ * Turns the error of a system call into a MirrorError; other errors are returned as they are. A disk may fail any call on it, for
+ * example if its server is away: that is no defect of this program.
  * @param place the absolute path, for calls on open files
  */
 export function diskError(error: unknown, doing: string, place?: string): unknown {
-  if (error instanceof MirrorError) return error;
   const code = systemCode(error);
-  if (code === undefined || !(error instanceof Error)) return error;
+  if (code === undefined || !(error instanceof Error && 'syscall' in error)) return error;
   const cause = causeOf(error, place);
   const what = cause === null ? error.message : `${cause.what} (${code})`;
   return new MirrorError(cause?.code ?? 'disk.failed', `Failed while ${doing}: ${what}.`, {
@@ -183,14 +183,6 @@ export function diskError(error: unknown, doing: string, place?: string): unknow
       cause?.hint ??
       'Check the file system of the setting directory: permissions, read-only mounts and disk errors.',
   });
-}
-
-/**
- * As {@link diskError} for a failed system call without a known purpose; other errors are returned as they are. A disk
- * may fail any call on it, for example if its server is away: that is no defect of this program.
- */
-export function callError(error: unknown, doing: string, place?: string): unknown {
-  return error instanceof Error && 'syscall' in error ? diskError(error, doing, place) : error;
 }
 
 /** Runs a file operation; throws its errors as {@link diskError} makes them. */

@@ -1,7 +1,7 @@
 import { readdirSync, rmSync } from 'node:fs';
 import type { MessagePort } from 'node:worker_threads';
 
-import { callError } from '../../lib/errors/disk-errors.ts';
+import { diskError } from '../../lib/errors/disk-errors.ts';
 import { type ZipEntry, ZipEntryFault } from '../../lib/zip/directory.ts';
 import { type Content, isSameContent, METHODS } from '../../lib/zip/entry-facts.ts';
 import {
@@ -332,7 +332,7 @@ export async function receiveArchive(options: UnpackOptions): Promise<UnpackedAr
     for (const name of readdirSync(tree)) rmSync(`${tree}/${name}`, { recursive: true, force: true });
     return await unpackArchive(arrival, options);
   } catch (error) {
-    throw callError(error, 'unpacking the archive', tree);
+    throw diskError(error, 'unpacking the archive', tree);
   } finally {
     parts.close();
   }

@@ -1,6 +1,6 @@
 import { parentPort } from 'node:worker_threads';
 
-import { callError } from '../../lib/errors/disk-errors.ts';
+import { diskError } from '../../lib/errors/disk-errors.ts';
 import { type MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { receiveArchive } from '../archive/unpack.ts';
 import { identify, linkAll, placeFiles, walk } from './trees.ts';
@@ -44,7 +44,7 @@ async function answer({ number, kind, request }: Question): Promise<void> {
   try {
     send({ number, kind: 'done', result: await work(request) });
   } catch (error) {
-    const { code, message, hint, stack = '' } = toMirrorError(callError(error, doing));
+    const { code, message, hint, stack = '' } = toMirrorError(diskError(error, doing));
     send({ number, kind: 'failed', code, message, hint, stack });
   }
 }

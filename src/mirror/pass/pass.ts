@@ -1,5 +1,5 @@
 import { sinceMs } from '../../lib/time/monotonic.ts';
-import { callError } from '../../lib/errors/disk-errors.ts';
+import { diskError } from '../../lib/errors/disk-errors.ts';
 import { type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { eventFailure, type PassFinished, type Trigger } from './events.ts';
 import {
@@ -94,7 +94,7 @@ export async function runPass(
       isAllThatCanBe: isAllThatCanBe(results, selection),
     };
   } catch (thrown) {
-    const error = callError(thrown, 'making a pass');
+    const error = diskError(thrown, 'making a pass');
     await reportFailure(context, error, { trigger, startedAtMs, durationMs: sinceMs(beganMs) }, signal);
     throw error;
   }

@@ -1,4 +1,4 @@
-import { callError } from '../../lib/errors/disk-errors.ts';
+import { diskError } from '../../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError, toMirrorError } from '../../lib/errors/errors.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
 import { type Action, type EndedResult, holdOf, type PullReason, resultOf } from '../plan/actions.ts';
@@ -67,7 +67,7 @@ export function resultOfFailure(
   thrown: unknown,
   signal: AbortSignal,
 ): EndedResult {
-  const error = toMirrorError(callError(thrown, `mirroring ${action.path}`));
+  const error = toMirrorError(diskError(thrown, `mirroring ${action.path}`));
   if (signal.aborted) throw new MirrorError('pass.abandoned', 'The pass was abandoned.', { cause: thrown });
   if (ENDS_PASS.has(error.code)) throw error;
   if (error instanceof LeasedError) return heldByLease(reports, action, error.lease);

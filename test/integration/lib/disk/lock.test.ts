@@ -48,7 +48,7 @@ describe('the lock of a directory that was lost', () => {
     const folder = await temporaryFolder();
     const lock = await lockDirectory(join(folder, 'lock'), failing);
     failing.tryLock = () => {
-      throw Object.assign(new Error('EBADFD'), { code: 'EBADFD' });
+      throw Object.assign(new Error('EBADFD'), { code: 'EBADFD', syscall: 'flock' });
     };
     await expect(lock.check()).rejects.toMatchObject({ code: 'disk.failed' });
     // A failure before that is no defect either.

@@ -22,7 +22,11 @@ const faults = vi.hoisted(() => ({
 
 function refuseAsAsked(fault: [RegExp, string] | null, path: unknown): void {
   if (fault?.[0].test(String(path)) !== true) return;
-  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), { code: fault[1], errno: -1 });
+  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), {
+    code: fault[1],
+    errno: -1,
+    syscall: fault[0],
+  });
 }
 
 vi.mock('node:fs/promises', async (importOriginal) => {

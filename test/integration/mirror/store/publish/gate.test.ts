@@ -275,7 +275,7 @@ describe('the lock on publishing', () => {
     const { mirror } = await startPair();
     const layout = layoutOf(mirror.directory);
     const refuse = (): never => {
-      throw Object.assign(new Error('ENOLCK: flock failed'), { code: 'ENOLCK' });
+      throw Object.assign(new Error('ENOLCK: flock failed'), { code: 'ENOLCK', syscall: 'flock' });
     };
     const without = { ...native, tryLock: refuse, tryLockShared: refuse };
     const gate = createGate(layout, without, Date.now);

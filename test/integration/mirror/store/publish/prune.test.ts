@@ -31,7 +31,7 @@ describe('pruning', () => {
     const serially: typeof store.serially = (work) => {
       if (!isFirst) return store.serially(work);
       isFirst = false;
-      return Promise.reject(Object.assign(new Error('busy'), { code: 'EBUSY' }));
+      return Promise.reject(Object.assign(new Error('busy'), { code: 'EBUSY', syscall: 'rm' }));
     };
     const pruned = pruneHistory({ ...store, serially, retention: NOTHING_KEPT }, Date.now());
     await expect(pruned).rejects.toMatchObject({ code: 'disk.failed' });
