@@ -1,13 +1,5 @@
-import { z } from 'zod';
 import { nameFault, treeFault } from '../../lib/paths/file-name.ts';
-import {
-  byCodeUnits,
-  fileSchema,
-  FORMAT,
-  type Manifest,
-  type ManifestFile,
-  manifestSchema,
-} from './manifest.ts';
+import { byCodeUnits, FORMAT, type Manifest, type ManifestFile, manifestSchema } from './manifest.ts';
 
 /** A time as it is on disk. @param timeMs milliseconds since the epoch @throws RangeError for an invalid time */
 function instant(timeMs: number): string {
@@ -108,32 +100,22 @@ export interface ManifestReading {
  */
 export function parseManifest(json: Buffer): ManifestReading {
   const refused = (problem: string): ManifestReading => ({ manifest: null, problem });
-  const notThere = (path: readonly PropertyKey[] = []): ManifestReading =>
-    refused(`its field ${JSON.stringify(path.join('.'))} is not what a manifest has there`);
   let parsed: unknown;
   try {
     parsed = JSON.parse(json.toString('utf8'));
   } catch {
     return refused('it is not JSON');
   }
-  const written = writtenSchema.safeParse(parsed);
-  const elements = written.data?.files;
-  const head = manifestSchema.safeParse({ ...written.data, files: elements && [] });
-  if (head.data === undefined) return notThere(head.error.issues[0]?.path);
-  const files: ManifestFile[] = [];
-  for (const [index, each] of (elements ?? []).entries()) {
-    const file = fileSchema.safeParse(each);
-    if (file.data === undefined) return notThere(['files', index]);
-    files.push(file.data);
+  const { data: manifest, error } = manifestSchema.safeParse(parsed);
+  if (manifest === undefined) {
+    const field = error.issues[0]?.path.join('.') ?? '';
+    return refused(`its field ${JSON.stringify(field)} is not what a manifest has there`);
   }
-  const facts = head.data;
-  const skippedFault = facts.skipped.find(({ path }) => nameFault(path) !== null);
+  const { files, skipped } = manifest;
+  const skippedFault = skipped.find(({ path }) => nameFault(path) !== null);
   const fault =
     treeFault(files.map(({ path }) => path)) ??
     (skippedFault && { path: skippedFault.path, fault: nameFault(skippedFault.path) ?? '' });
   if (fault !== undefined) return refused(`its file ${JSON.stringify(fault.path)} ${fault.fault}`);
-  return { manifest: { ...facts, files }, problem: null };
+  return { manifest, problem: null };
 }
-
-/** There may be very many files: each is checked separately. */
-const writtenSchema = z.looseObject({ files: z.array(z.unknown()).optional().catch(undefined) });

@@ -34,7 +34,7 @@ const workbookSchema = z
 export type ManifestWorkbook = Readonly<z.output<typeof workbookSchema>>;
 
 /** A file of a published tree. Compiled, as there are many. */
-export const fileSchema = z.compile(
+const fileSchema = z.compile(
   z
     .object({
       /** Path below the tree, with slashes. */
@@ -131,8 +131,7 @@ export const manifestSchema = z
     missing: z.array(text).readonly().exactOptional(),
     /** The approval by which a state left the mirror; only in the history, and left out if there was none. */
     approval: approvalSchema.exactOptional(),
-    // There may be very many files: each is parsed separately.
-    files: z.custom<readonly unknown[]>(Array.isArray),
+    files: z.array(fileSchema).readonly(),
   })
   .transform(({ format: _, archive_size, thorough, ...written }) => {
     const { repository, branch, verified_at, compared_at, published_at, restored_at, ...same } = written;
@@ -149,11 +148,8 @@ export const manifestSchema = z
     };
   });
 
-/** The files of a published tree, and what it was published from. Times in milliseconds since the epoch. */
-export interface Manifest extends Readonly<Omit<z.output<typeof manifestSchema>, 'files'>> {
-  /** Sorted by path. */
-  readonly files: readonly ManifestFile[];
-}
+/** The files of a published tree, sorted by path, and what it was published from. Times in milliseconds since the epoch. */
+export type Manifest = Readonly<z.output<typeof manifestSchema>>;
 
 /** The difference between a published tree and the one before it. */
 export interface TreeChanges {
