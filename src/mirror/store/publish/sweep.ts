@@ -4,7 +4,7 @@ import { basename, dirname, join, relative } from 'node:path';
 
 import { removeEmptyFolders } from '../../../lib/disk/durable.ts';
 import { linkNow } from '../../../lib/disk/read.ts';
-import { diskError, onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { CLOCK_STEP_MS } from '../../../lib/time/wrong-clock.ts';
 import type { Disk, RetentionPolicy } from '../disk.ts';
@@ -52,17 +52,17 @@ async function sweepTrash({ layout, gate, now, readerGraceMs }: Disk, signal?: A
   );
 }
 
-/** Removes the trees in order, also after a failure; stops once a lease holds. @throws the first failure, at the end */
-async function removeUnlessLeased(
+/** Removes trees in order, also after a failure; stops once a lease holds. @throws the first failure, at the end */
+async function removeUnlessLeased<Tree>(
   gate: PublishGate,
-  names: readonly string[],
+  trees: readonly Tree[],
   signal: AbortSignal | undefined,
-  remove: (name: string) => Promise<void>,
+  remove: (tree: Tree) => Promise<void>,
 ): Promise<void> {
   const failures: unknown[] = [];
-  for (const name of names) {
+  for (const tree of trees) {
     try {
-      await gate.pass(() => remove(name), signal);
+      await gate.pass(() => remove(tree), signal);
     } catch (error) {
       if (error instanceof LeasedError) break;
       failures.push(error);
@@ -199,24 +199,17 @@ export async function pruneHistory(
   path: string | null = null,
 ): Promise<HistoryEntry[]> {
   const { layout, gate, now, retention } = disk;
+  const states = await statesToPrune(layout, path, retention, nowMs, now());
+  const left = Map.groupBy(states, (entry) => entry.path);
   const removed: HistoryEntry[] = [];
-  let failure: unknown = null;
-  const stuck = new Set<string>();
-  for (const entry of await statesToPrune(layout, path, retention, nowMs, now())) {
+  const removeNext = async (entry: HistoryEntry): Promise<void> => {
+    const ofTarget = left.get(entry.path) ?? [];
     // An older state, which could not be removed, needs the files of this one.
-    if (stuck.has(entry.path)) continue;
-    try {
-      await gate.pass(() => remove(disk, entry), signal);
-      removed.push(entry);
-    } catch (error) {
-      if (error instanceof LeasedError) break;
-      failure ??= error;
-      stuck.add(entry.path);
-      // The others would wait as long for the same lock.
-      if (error instanceof GateBlockedError || signal?.aborted === true) break;
-    }
-  }
-  if (failure !== null) throw diskError(failure, 'pruning the history');
+    if (ofTarget[0] !== entry) return;
+    await remove(disk, entry);
+    removed.push(...ofTarget.splice(0, 1));
+  };
+  await onDisk('pruning the history', () => removeUnlessLeased(gate, states, signal, removeNext));
   return removed;
 }
 
