@@ -2,8 +2,8 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { leadsBelow } from '../../lib/paths/file-name.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
-import { manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
-import type { DirectoryLayout, HistoryKind } from '../../mirror/store/layout.ts';
+import { manifestPaths, readManifestFile } from '../../mirror/store/inventory.ts';
+import { type DirectoryLayout, type HistoryKind, manifestPath } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import { unknownName } from '../target-names.ts';
 import { countDifferences, fileDifferences } from './file-differences.ts';
@@ -69,7 +69,7 @@ export type TargetOnDisk = Awaited<ReturnType<typeof readTarget>>;
 export async function readTarget(layout: DirectoryLayout, path: string) {
   if (!leadsBelow(path)) return { path, published: null, kept: [] };
   // Read before the history: a publish in between then only adds a state that is known to be this one.
-  const found = await readStampedManifest(layout, path);
+  const found = await readManifestFile(manifestPath(layout, path));
   const { manifest = null } = found ?? {};
   if (found !== null && manifest === null)
     throw new MirrorError('disk.failed', `The manifest of ${path} cannot be used: ${found.problem ?? ''}.`, {

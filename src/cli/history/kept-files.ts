@@ -13,7 +13,7 @@ import {
   readHistory,
 } from '../../mirror/store/history/history.ts';
 import type { TargetState } from '../../mirror/store/history/restore.ts';
-import { manifestPaths, readManifest, readStampedManifest } from '../../mirror/store/inventory.ts';
+import { manifestPaths, publishedManifest, readManifest } from '../../mirror/store/inventory.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { Manifest, ManifestFile } from '../../mirror/store/manifest.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
@@ -86,7 +86,7 @@ async function stateAt(
 
 /** The published state of a target; null if it is not mirrored, or its manifest cannot be read. */
 async function publishedState(layout: DirectoryLayout, path: string): Promise<TargetState | null> {
-  const { manifest = null } = (await readStampedManifest(layout, path)) ?? {};
+  const manifest = await publishedManifest(layout, path).catch(() => null);
   return (
     manifest && { path, place: `mirror/${path}`, tree: publishedTree(layout, path), manifest, left: null }
   );

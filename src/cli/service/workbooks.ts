@@ -2,12 +2,13 @@ import type { Command } from 'commander';
 
 import { refuseMissing } from '../../app/open-reader.ts';
 import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { toMirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { checkTargetList } from '../../mirror/store/documents.ts';
-import { createInventory, manifestPaths, readStampedManifest } from '../../mirror/store/inventory.ts';
-import { layoutOf } from '../../mirror/store/layout.ts';
+import { createInventory, manifestPaths, readManifestFile } from '../../mirror/store/inventory.ts';
+import { layoutOf, manifestPath } from '../../mirror/store/layout.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
 import type { WorkbookRow } from '../../mirror/upstream/listing.ts';
 import { judged, type Outcome, table, tell, textOf } from '../frame/output.ts';
@@ -66,7 +67,9 @@ async function listOffline(
   const problems: string[] = [];
   let targets = 0;
   for (const path of await manifestPaths(layout)) {
-    const found = await readStampedManifest(layout, path);
+    const found = await readManifestFile(manifestPath(layout, path)).catch((error: unknown) => {
+      return { manifest: null, problem: toMirrorError(error).message.replace(/\.$/, '') };
+    });
     const manifest = found?.manifest ?? null;
     if (manifest === null) {
       problems.push(`The manifest of ${path} cannot be used: ${found?.problem ?? 'it was moved just now'}.`);

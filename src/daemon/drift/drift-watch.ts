@@ -9,7 +9,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
-import { findDrift, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
+import { examineTarget, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { TreeWatch } from './tree-watch.ts';
 
 /** Watches for changes that others make to the published trees. */
@@ -171,7 +171,9 @@ class TreeChecks implements DriftWatch {
   async #lookAt(target: string, stop: AbortSignal): Promise<void> {
     // It differs because its publish must still be completed.
     if (this.#mirror.store.unfinished.has(target)) return;
-    const { differences, lookedAtMs: sinceMs } = await findDrift(this.#mirror.store.layout, target, stop);
+    const options = { depth: 'facts', signal: stop } as const;
+    const examined = await examineTarget(this.#mirror.store.layout, target, options);
+    const { differences = [], lookedAtMs: sinceMs = 0 } = examined ?? {};
     const before = this.#drifted.get(target);
     if (differences.length === 0) {
       if (!this.#drifted.delete(target)) return;

@@ -2,7 +2,7 @@ import { readdirSync, type Stats } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { readNow, statsNow } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
-import { onDisk, systemCode, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { onDisk, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
 import { checkOf, type Published, type RememberedTree, type TreeSummary } from '../plan/record.ts';
 import type { Shard } from '../plan/selection.ts';
 import { type DirectoryLayout, manifestPath } from './layout.ts';
@@ -150,9 +150,9 @@ export interface ManifestOnDisk extends ManifestReading {
   readonly stamp: string;
 }
 
-/** Reads a file that should be a manifest; null if there is no file. @throws system errors */
+/** Reads a file that should be a manifest; null if there is no file. @throws MirrorError `disk.*` */
 export function readManifestFile(file: string): Promise<ManifestOnDisk | null> {
-  return againWhileStale(async () => readManifestNow(file));
+  return onDisk('reading a manifest', () => againWhileStale(async () => readManifestNow(file)));
 }
 
 function readManifestNow(file: string): ManifestOnDisk | null {
@@ -161,26 +161,14 @@ function readManifestNow(file: string): ManifestOnDisk | null {
   return found && { stamp: stampOf(found.stats), ...parseManifest(found.bytes) };
 }
 
-/** Reads a target's manifest; null if there is no file. A system error is a problem, too. */
-export async function readStampedManifest(
-  layout: DirectoryLayout,
-  path: string,
-): Promise<ManifestOnDisk | null> {
-  try {
-    return await readManifestFile(manifestPath(layout, path));
-  } catch (error) {
-    return { stamp: '', manifest: null, problem: systemCode(error) ?? 'unknown error' };
-  }
-}
-
-/** Reads a manifest from disk; null if there is no valid one. @throws system errors */
+/** Reads a manifest from disk; null if there is no valid one. @throws MirrorError `disk.*` */
 export async function readManifest(file: string): Promise<Manifest | null> {
   return (await readManifestFile(file))?.manifest ?? null;
 }
 
 /** The manifest of a published tree; null if there is no valid one. @throws MirrorError `disk.*` */
 export function publishedManifest(layout: DirectoryLayout, target: string): Promise<Manifest | null> {
-  return onDisk('reading a manifest', () => readManifest(manifestPath(layout, target)));
+  return readManifest(manifestPath(layout, target));
 }
 
 /** The longest time that the event loop may be blocked, in milliseconds. */

@@ -156,7 +156,7 @@ export function placeOf({ path, name }: HistoryEntry): string {
 
 /** The manifest of a tree of the history, even if the tree is gone. @throws MirrorError `history.damaged`, `disk.failed` */
 export async function manifestOfEntry(entry: HistoryEntry): Promise<Manifest> {
-  const found = await onDisk('reading a manifest', () => readManifestFile(entry.manifest));
+  const found = await readManifestFile(entry.manifest);
   const { manifest = null, problem = 'it is not there' } = found ?? {};
   if (manifest !== null) return manifest;
   throw new MirrorError(

@@ -5,16 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { withOpen } from '../../../lib/disk/read.ts';
-import { onDisk, unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
 import { type EntryKind, problemOf, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, publishedManifest, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
+import type { ManifestReading } from '../manifest-text.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
 import { byCodeUnits, type Manifest, type ManifestFile } from '../manifest.ts';
-import { publishedTree } from '../published-tree.ts';
+import { linkFinder, publishedTree } from '../published-tree.ts';
 import { unfinishedPublishes } from '../publish/journal.ts';
 
 /** The ways in which a file can differ from its manifest. */
@@ -184,11 +184,7 @@ async function walkPublished(
   signal: AbortSignal,
 ): Promise<WalkedTree> {
   const tree = publishedTree(layout, path);
-  for (const folder of foldersWith([path])) {
-    const found = await unlessMissing(lstat(join(layout.mirror, folder))).catch(() => null);
-    if (found?.isSymbolicLink() === true) return { tree, walked: null };
-  }
-  return { tree, walked: await doInThread('walk', tree, signal) };
+  return { tree, walked: linkFinder(layout)(path) ? null : await doInThread('walk', tree, signal) };
 }
 
 /**
@@ -209,10 +205,8 @@ export async function examineWithManifest(
   return manifest && { manifest, differences: await compareWalked(walked, manifest.files, options) };
 }
 
-/** An examined target; `manifest` is null if it is malformed or unreadable, then `problem` says why. */
-export interface ExaminedTarget {
-  readonly manifest: Manifest | null;
-  readonly problem: string | null;
+/** An examined target. */
+export interface ExaminedTarget extends ManifestReading {
   readonly differences: readonly Difference[];
   /** When the examination began. Milliseconds since the epoch. */
   readonly lookedAtMs: number;
@@ -237,7 +231,7 @@ export async function examineTarget(
   const endMs = performance.now() + LOOKS_MS;
   for (;;) {
     const lookedAtMs = Date.now();
-    const found = await onDisk('reading a manifest', () => readManifestFile(manifestPath(layout, path)));
+    const found = await readManifestFile(manifestPath(layout, path));
     if (found === null) return null;
     const { manifest, problem, stamp } = found;
     if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
@@ -252,16 +246,6 @@ export async function examineTarget(
       return { manifest, problem, differences, lookedAtMs };
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
   }
-}
-
-/** How a published tree differs from its manifest by `lstat`. @throws as {@link examineTarget} */
-export async function findDrift(
-  layout: DirectoryLayout,
-  path: string,
-  signal: AbortSignal,
-): Promise<Pick<ExaminedTarget, 'differences' | 'lookedAtMs'>> {
-  const nothing = { differences: [], lookedAtMs: Date.now() };
-  return (await examineTarget(layout, path, { depth: 'facts', signal })) ?? nothing;
 }
 
 /** This instance's target that contains a path below the directory; null for none. */

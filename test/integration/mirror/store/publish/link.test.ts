@@ -25,7 +25,7 @@ import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
-import { findDrift, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
+import { examineTarget, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
 import {
   type Files,
   manifestOf,
@@ -88,8 +88,8 @@ async function treesIn(directory: string): Promise<string[]> {
 }
 
 async function isWhole({ store }: Opened, path = PATH): Promise<boolean> {
-  const { differences } = await findDrift(store.layout, path, new AbortController().signal);
-  return differences.length === 0;
+  const options = { depth: 'facts', signal: new AbortController().signal } as const;
+  return (await examineTarget(store.layout, path, options))?.differences.length === 0;
 }
 
 const FIRST: Files = { 'a.txt': 'one', 'b/c.txt': 'two', 'b/d.txt': 'three' };
