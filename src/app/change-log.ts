@@ -100,18 +100,13 @@ export interface LogSource {
   readonly read: () => Iterator<LogEntry, void> | AsyncIterator<LogEntry, void>;
 }
 
-/** When the last state of each path left the mirror, as far as the history keeps it: also of former paths, whose repository was renamed. */
-export async function lastDepartures(layout: DirectoryLayout): Promise<ReadonlyMap<string, number>> {
-  return new Map((await readHistory(layout)).map(({ path, atMs }) => [path, atMs]));
-}
-
-/** The parts of the log of a mirror, the latest first. None is read yet. @param departed as {@link lastDepartures} */
-export function logSources(
+/** The parts of the log of a mirror, the latest first. None is read yet. */
+export async function logSources(
   layout: DirectoryLayout,
   statuses: readonly TargetStatus[],
-  departed: ReadonlyMap<string, number>,
-): LogSource[] {
-  const last = new Map(departed);
+): Promise<LogSource[]> {
+  // Also former paths, whose repository was renamed.
+  const last = new Map((await readHistory(layout)).map(({ path, atMs }) => [path, atMs]));
   for (const { target, changedAtMs } of statuses)
     last.set(target, Math.max(changedAtMs ?? 0, last.get(target) ?? 0));
   const trees = [...last].map(([target, lastAtMs]): LogSource => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 
-import { type LogEntry, lastDepartures, logSources, mergedLog } from '../../app/change-log.ts';
+import { type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
 import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';
@@ -19,7 +19,7 @@ export async function runLog(command: Command): Promise<Outcome> {
   const entries = await withReader(settings, tellEvent, async (reader) => {
     const { statuses } = await readTargets(settings, reader);
     const { layout } = reader.store;
-    const all = logSources(layout, statuses, await lastDepartures(layout));
+    const all = await logSources(layout, statuses);
     return takeMeant(mergedLog(ofTargets(all, command.args, layout.mirror)), flags, Date.now());
   });
   return { data: entries, text: () => describeLog(entries) };

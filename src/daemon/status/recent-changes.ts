@@ -1,5 +1,4 @@
-import { lastDepartures, type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
-import type { EventSink } from '../../app/events.ts';
+import { type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import type { DaemonReport } from './status-schema.ts';
@@ -11,44 +10,27 @@ const FILES = 3;
 /** So many parts of the log are looked at: one that changed no bytes has no entry. */
 const SOURCES = 2 * ENTRIES;
 
-/** The last entries of the log. The report of a daemon has them: manifests are read when something changed, and a few of them at most. */
-export class RecentChanges {
-  readonly #layout: DirectoryLayout;
-  /** Null if it must be read again. */
-  #departed: ReadonlyMap<string, number> | null = null;
-  #retirements = 0;
-  #seen = '';
-  #recent: DaemonReport['changes'] = [];
-
-  constructor(layout: DirectoryLayout) {
-    this.#layout = layout;
-  }
-
-  /** Takes in events. */
-  readonly sink: EventSink = ({ name }) => {
-    if (name !== 'target.retired') return;
-    this.#departed = null;
-    this.#retirements += 1;
-  };
-
-  /** Gives those known before where the disk cannot be read. @param statuses of all targets */
-  readonly read = async (statuses: readonly TargetStatus[]): Promise<DaemonReport['changes']> => {
+/**
+ * Makes a function that gives the last entries of the log. The report of a daemon has them: manifests are read when something changed, and
+ * a few of them at most. If the disk cannot be read, it gives the entries known before.
+ */
+export function createRecentChanges(layout: DirectoryLayout) {
+  let seen = '';
+  let recent: DaemonReport['changes'] = [];
+  return async (statuses: readonly TargetStatus[]): Promise<DaemonReport['changes']> => {
+    const facts = statuses.map(({ target, changedAtMs, held }) => [target, changedAtMs, held?.sinceMs]);
+    const present = JSON.stringify(facts);
+    if (present === seen) return recent;
     try {
-      const retirements = this.#retirements;
-      const departed = this.#departed ?? (await lastDepartures(this.#layout));
-      // One more may have left during that.
-      if (retirements === this.#retirements) this.#departed = departed;
-      const sources = logSources(this.#layout, statuses, departed).slice(0, SOURCES);
-      const seen = JSON.stringify(sources.map(({ target, lastAtMs }) => [target, lastAtMs]));
-      if (seen === this.#seen) return this.#recent;
-      const recent: ReturnType<typeof shown>[] = [];
-      for await (const entry of mergedLog(sources)) if (recent.push(shown(entry)) === ENTRIES) break;
-      this.#recent = recent;
-      this.#seen = seen;
+      const sources = (await logSources(layout, statuses)).slice(0, SOURCES);
+      const found: ReturnType<typeof shown>[] = [];
+      for await (const entry of mergedLog(sources)) if (found.push(shown(entry)) === ENTRIES) break;
+      recent = found;
+      seen = present;
     } catch {
       // The disk is reported by those that need it.
     }
-    return this.#recent;
+    return recent;
   };
 }
 

@@ -10,7 +10,7 @@ import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { MirrorStatusReader } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
-import { RecentChanges } from './recent-changes.ts';
+import { createRecentChanges } from './recent-changes.ts';
 import { initialLive, nextLive } from './live.ts';
 import type { DaemonReport, Live, Liveness, ReportWithoutChanges } from './status-schema.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -81,11 +81,9 @@ export function createStatusService(
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
   const status = new MirrorStatusReader(current, mirror);
-  const changes = new RecentChanges(mirror.store.layout);
   const sink: EventSink = (event) => {
     live = nextLive(live, event, Date.now());
     status.sink(event);
-    changes.sink(event);
     if (OUTDATING.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
     const notice = noticeOf(event, Date.now());
     if (notice !== null) notices.push(notice);
@@ -128,7 +126,7 @@ export function createStatusService(
     live: () => live,
     liveness,
     report: () => sharedReport(),
-    changes: changes.read,
+    changes: createRecentChanges(mirror.store.layout),
     readMirror: status.read,
     isBusy: () => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null,
   };

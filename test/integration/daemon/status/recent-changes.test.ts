@@ -1,18 +1,18 @@
 import { expect, it } from 'vitest';
 
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
-import { RecentChanges } from '../../../../src/daemon/status/recent-changes.ts';
+import { createRecentChanges } from '../../../../src/daemon/status/recent-changes.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { startCommands } from '../../../support/mirror-commands.ts';
 
 it('the last ten changes are read again only when a target changed or left', async () => {
   const { service, directory, command } = await startCommands();
-  const changes = new RecentChanges(layoutOf(directory));
+  const changes = createRecentChanges(layoutOf(directory));
   const recent = async (): Promise<readonly { readonly target: string; readonly kind: string }[]> => {
     const { targets } = JSON.parse((await command(['status', '--json'])).stdout) as {
       targets: TargetStatus[];
     };
-    return changes.read(targets);
+    return changes(targets);
   };
   const repositories = Array.from({ length: 12 }, (_, at) =>
     service.addRepository(`Repository ${at}`, { 'plan.xlsx': `${at}` }),
@@ -34,6 +34,5 @@ it('the last ten changes are read again only when a target changed or left', asy
 
   service.removeRepository(second);
   for (let pass = 0; pass < 4; pass += 1) await command(['sync']);
-  changes.sink({ name: 'target.retired', target: 'Repository 1/main', reason: 'repository-gone' });
   expect((await recent())[0]).toMatchObject({ target: 'Repository 1/main', kind: 'retired' });
 });
