@@ -2,10 +2,11 @@ import type { SettingsFor } from '../config/schema.ts';
 import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { scrub } from '../lib/text/scrub.ts';
 import type { PassContext, StagedState } from '../mirror/pass/context.ts';
+import type { Published } from '../mirror/plan/record.ts';
 import type { HookTree } from '../mirror/state/state.ts';
 import { layoutOf, manifestPath, type DirectoryLayout, treePath } from '../mirror/store/layout.ts';
+import { type ManifestFile, treeChanges } from '../mirror/store/manifest.ts';
 import { secretsOf } from '../config/secret.ts';
-import { changedFiles, changeLines, hookTree } from './published-changes.ts';
 import { findProgram, runCommand, withLine } from '../lib/process/command.ts';
 
 /** A command and its timeout, in milliseconds. */
@@ -15,18 +16,6 @@ export type HookCommand = NonNullable<ReturnType<typeof commandOf>>;
 export function commandOf({ hooks }: SettingsFor<never>, name: 'afterPublish' | 'beforePublish') {
   const words = hooks[name];
   return words === undefined ? null : { words, timeoutMs: hooks.timeout };
-}
-
-/** The facts about the mirror that both commands need. */
-export type HookSurroundings = ReturnType<typeof surroundingsOf>;
-
-/** The context of commands. @param current gives the settings in force */
-export function surroundingsOf(current: () => SettingsFor<'directory'>) {
-  return {
-    layout: layoutOf(current().directory),
-    /** Masks the secrets in a text. */
-    scrub: (text: string): string => scrub(text, secretsOf(current())),
-  };
 }
 
 /**
@@ -69,30 +58,96 @@ export function cleanEnvironment(
   return clean;
 }
 
+/** A tree as the command receives it. */
+export function hookTree(
+  tree: Pick<Published, 'repository' | 'branch' | 'publishedAtMs' | 'fingerprint'>,
+): HookTree {
+  const { repository, branch, publishedAtMs, fingerprint } = tree;
+  return { repositoryId: repository.id, repository: repository.fullName, branch, publishedAtMs, fingerprint };
+}
+
+/** A published change of one file of a tree. */
+export interface FileChange {
+  readonly change: 'added' | 'changed' | 'removed';
+  /** Path below the tree, with slashes. */
+  readonly path: string;
+  /** The file's present version, if it is a workbook; absent for other and removed files. */
+  readonly version?: string | undefined;
+}
+
+/** The files that differ between two manifests: added, then changed, then removed files. */
+export function changedFiles(before: readonly ManifestFile[], after: readonly ManifestFile[]): FileChange[] {
+  const { added, changed, removed } = treeChanges(before, after);
+  const versions = new Map(after.map(({ path, workbook }) => [path, workbook?.versionId]));
+  const each = (change: FileChange['change'], paths: readonly string[]): FileChange[] =>
+    paths.map((path) => ({ change, path, version: versions.get(path) }));
+  return [...each('added', added), ...each('changed', changed), ...each('removed', removed)];
+}
+
+/** The changes in the form for a command: one JSON object per line. */
+export function* changeLines(changes: readonly FileChange[]): Generator<string> {
+  for (const each of changes) yield `${JSON.stringify(each)}\n`;
+}
+
+/** News for a command: a tree waits to be published, has a new state, has moved, or has left the mirror. */
+export interface TreeNews {
+  readonly event: 'staged' | 'published' | 'moved' | 'retired';
+  /** `<repository>/<branch>`, below `mirror/`. */
+  readonly target: string;
+  /** The former path of the tree, if it moved. */
+  readonly movedFrom: string | null;
+  /** The tree at that path, or the one that left. */
+  readonly tree: HookTree;
+  /** The state that the command was last notified of; null for none. */
+  readonly before: HookTree | null;
+}
+
 /**
- * The environment of a command. NUL is removed from the service's names: no variable can hold it.
- * @param own the variables that only one of the two commands gets, or that depend on the state
+ * The place, environment and input of a command. NUL is removed from the service's names: no variable can hold it.
+ * @param changes the changed files; null if unknown
+ * @param folder the folder that it runs in
  */
-export function hookEnvironment(
-  environment: Readonly<Record<string, string | undefined>>,
+export function hookRun(
   layout: DirectoryLayout,
-  target: string,
-  { repository, repositoryId, branch }: HookTree,
-  own: Readonly<Record<`MIRROR_${string}`, string>>,
-): Record<string, string> {
+  { event, target, movedFrom, tree, before }: TreeNews,
+  changes: readonly FileChange[] | null,
+  folder: string,
+) {
   const variables = {
-    ...own,
+    MIRROR_HOOK: event === 'staged' ? 'beforePublish' : 'afterPublish',
+    MIRROR_EVENT: event,
     MIRROR_TARGET: target,
-    MIRROR_REPOSITORY: repository,
-    MIRROR_REPOSITORY_ID: repositoryId,
-    MIRROR_BRANCH: branch,
+    MIRROR_REPOSITORY: tree.repository,
+    MIRROR_REPOSITORY_ID: tree.repositoryId,
+    MIRROR_BRANCH: tree.branch,
     MIRROR_DIRECTORY: layout.root,
     MIRROR_TREE: treePath(layout, target),
     MIRROR_MANIFEST: manifestPath(layout, target),
+    MIRROR_FINGERPRINT: event === 'retired' ? '' : (tree.fingerprint ?? ''),
+    MIRROR_PREVIOUS_FINGERPRINT: before?.fingerprint ?? '',
+    MIRROR_CHANGES: changes === null ? 'unknown' : 'known',
+    ...(event === 'staged' ? { MIRROR_STAGE: folder } : {}),
+    ...(movedFrom === null ? {} : { MIRROR_MOVED_FROM: movedFrom }),
   };
-  const whole = cleanEnvironment(environment);
-  for (const [name, value] of Object.entries(variables)) whole[name] = value.replaceAll('\0', '');
-  return whole;
+  const environment = cleanEnvironment(process.env);
+  for (const [name, value] of Object.entries(variables)) environment[name] = value.replaceAll('\0', '');
+  return { cwd: folder, environment, input: changeLines(changes ?? []) };
+}
+
+/** As {@link hookRun}, for a new state, whose files are known. */
+export function runForState(
+  event: 'staged' | 'published',
+  layout: DirectoryLayout,
+  { target, manifest, previous, folder }: StagedState,
+) {
+  const before = previous && hookTree(previous);
+  const changes = changedFiles(previous?.files ?? [], manifest.files);
+  return hookRun(
+    layout,
+    { event, target, movedFrom: null, tree: hookTree(manifest), before },
+    changes,
+    folder,
+  );
 }
 
 /** How often a running command counts as progress, in milliseconds: it has its own time limit. */
@@ -112,13 +167,14 @@ export function publishGateOf(
 ): PassContext['beforePublish'] {
   const command = commandOf(settings, 'beforePublish');
   if (command === null) return null;
-  const { layout, scrub: masked } = surroundingsOf(() => settings);
+  const layout = layoutOf(settings.directory);
+  const masked = (text: string): string => scrub(text, secretsOf(settings));
   return async (state, signal) => {
     const beat = setInterval(onProgress, BEAT_MS);
     try {
       const { exitCode, lastLine } = await runCommand({
         ...command,
-        ...hookRun('beforePublish', layout, state),
+        ...runForState('staged', layout, state),
         signal,
       });
       if (exitCode === 0) return;
@@ -138,24 +194,4 @@ export function publishGateOf(
       clearInterval(beat);
     }
   };
-}
-
-/** The place, environment and input of a command for a new state, whose files are known. */
-export function hookRun(
-  hook: 'afterPublish' | 'beforePublish',
-  layout: DirectoryLayout,
-  { target, manifest, previous, folder }: StagedState,
-) {
-  const tree = hookTree(manifest);
-  const environment = hookEnvironment(process.env, layout, target, tree, {
-    MIRROR_HOOK: hook,
-    ...(hook === 'afterPublish'
-      ? { MIRROR_EVENT: 'published' }
-      : { MIRROR_EVENT: 'staged', MIRROR_STAGE: folder }),
-    MIRROR_FINGERPRINT: tree.fingerprint ?? '',
-    MIRROR_PREVIOUS_FINGERPRINT: previous?.fingerprint ?? '',
-    MIRROR_CHANGES: 'known',
-  });
-  const input = changeLines(changedFiles(previous?.files ?? [], manifest.files));
-  return { cwd: folder, environment, input };
 }

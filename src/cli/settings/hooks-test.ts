@@ -4,7 +4,7 @@ import { unescape } from 'node:querystring';
 
 import type { Command } from 'commander';
 
-import { commandOf, hookRun } from '../../app/command-hooks.ts';
+import { commandOf, runForState } from '../../app/command-hooks.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import { noTarget, targetNamed } from '../../app/target-names.ts';
 import { readTarget } from '../../app/tasks/diff-report.ts';
@@ -114,7 +114,8 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   const layout = layoutOf(settings.directory);
   const { target, manifest } = await targetOf(layout, asked);
   const folder = publishedTree(layout, target);
-  const run = hookRun(name, layout, { target, manifest, previous: null, folder });
+  const event = name === 'afterPublish' ? 'published' : 'staged';
+  const run = runForState(event, layout, { target, manifest, previous: null, folder });
   const environment = { ...run.environment, MIRROR_TEST: '1' };
   const done = [
     `${command.words.join(' ')}, for ${target}`,

@@ -8,7 +8,6 @@ import { eventFailure } from '../../mirror/pass/events.ts';
 import type { EventSink } from '../../app/events.ts';
 import {
   type ChangeSpan,
-  type DueHook,
   attempted,
   dueForTree,
   dueHooks,
@@ -17,14 +16,23 @@ import {
   spanOf,
   type TreesOnDisk,
 } from './due-hooks.ts';
-import { changeLines, type FileChange, hookTree } from '../../app/published-changes.ts';
 import type { HookTree } from '../../mirror/state/state.ts';
-import { type HookCommand, hookEnvironment, type HookSurroundings } from '../../app/command-hooks.ts';
+import {
+  type FileChange,
+  type HookCommand,
+  hookRun,
+  hookTree,
+  type TreeNews,
+} from '../../app/command-hooks.ts';
 import { runCommand, withLine } from '../../lib/process/command.ts';
+import type { DirectoryLayout } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 
 /** Everything that the command after publishing needs from the mirror and the daemon. */
-export interface AfterPublishPorts extends HookSurroundings {
+export interface AfterPublishPorts {
+  readonly layout: DirectoryLayout;
+  /** Masks the secrets in a text. */
+  readonly scrub: (text: string) => string;
   /** The command in the current settings; null for none. */
   readonly command: () => HookCommand | null;
   readonly inventory: () => Promise<TreesOnDisk>;
@@ -62,7 +70,7 @@ export class AfterPublish {
     },
   );
   readonly #delivered = new Map<string, HookTree>();
-  readonly #due = new Map<string, DueHook>();
+  readonly #due = new Map<string, TreeNews>();
   /** The states published since the last check. */
   readonly #toSee = new Map<string, HookTree>();
   /** Whether all trees must be checked: until then it is not known what is due. */
@@ -131,7 +139,7 @@ export class AfterPublish {
       }
       await this.#look();
       const nowMs = performance.now();
-      const isDue = ({ target }: DueHook): boolean => (this.#failed.get(target)?.nextAtMs ?? 0) <= nowMs;
+      const isDue = ({ target }: TreeNews): boolean => (this.#failed.get(target)?.nextAtMs ?? 0) <= nowMs;
       const next = [...this.#due.values()].find(isDue);
       if (next === undefined || closing.aborted) return;
       await this.#run(command, next, stop);
@@ -163,7 +171,7 @@ export class AfterPublish {
     if (due !== null) this.#due.set(target, due);
   }
 
-  async #run(command: HookCommand, due: DueHook, stop: AbortSignal): Promise<void> {
+  async #run(command: HookCommand, due: TreeNews, stop: AbortSignal): Promise<void> {
     const { target, movedFrom } = due;
     const span = this.#changes.get(target);
     // Changes while the command runs are due afterwards.
@@ -211,29 +219,17 @@ export class AfterPublish {
  * @throws MirrorError `hook.failed`, `pass.abandoned`
  */
 async function runForTree(
-  { layout, scrub: masked }: HookSurroundings,
+  { layout, scrub: masked }: AfterPublishPorts,
   command: HookCommand,
-  { target, tree, event, movedFrom, before }: DueHook,
+  due: TreeNews,
   changes: readonly FileChange[] | null,
   signal: AbortSignal,
 ): Promise<number> {
   // The real path, not the link: so the command sees one state while it runs, up to `readerGrace`.
-  const folder = publishedTree(layout, target);
-  const isThere = event !== 'retired' && (await lstat(folder).catch(() => null))?.isDirectory() === true;
-  const { exitCode, lastLine, durationMs } = await runCommand({
-    ...command,
-    cwd: isThere ? folder : layout.root,
-    environment: hookEnvironment(process.env, layout, target, tree, {
-      MIRROR_HOOK: 'afterPublish',
-      MIRROR_EVENT: event,
-      MIRROR_FINGERPRINT: event === 'retired' ? '' : (tree.fingerprint ?? ''),
-      MIRROR_PREVIOUS_FINGERPRINT: before?.fingerprint ?? '',
-      MIRROR_CHANGES: changes === null ? 'unknown' : 'known',
-      ...(movedFrom === null ? {} : { MIRROR_MOVED_FROM: movedFrom }),
-    }),
-    input: changeLines(changes ?? []),
-    signal,
-  });
+  const tree = publishedTree(layout, due.target);
+  const isThere = due.event !== 'retired' && (await lstat(tree).catch(() => null))?.isDirectory() === true;
+  const run = hookRun(layout, due, changes, isThere ? tree : layout.root);
+  const { exitCode, lastLine, durationMs } = await runCommand({ ...command, ...run, signal });
   if (exitCode === 0) return durationMs;
   throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
     hint: 'Run it by hand to see what it prints.',

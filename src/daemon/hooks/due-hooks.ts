@@ -1,20 +1,7 @@
-import { changedFiles, type FileChange, hookTree } from '../../app/published-changes.ts';
+import { changedFiles, type FileChange, hookTree, type TreeNews } from '../../app/command-hooks.ts';
 import type { Published } from '../../mirror/plan/record.ts';
 import type { HookTree } from '../../mirror/state/state.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
-
-/** News for the command: a tree has a new state, has moved, or has left the mirror. */
-export interface DueHook {
-  readonly event: 'published' | 'moved' | 'retired';
-  /** `<repository>/<branch>`, below `mirror/`. */
-  readonly target: string;
-  /** The former path of the tree, if it moved. */
-  readonly movedFrom: string | null;
-  /** The tree at that path, or the one that left. */
-  readonly tree: HookTree;
-  /** The state that the command was last notified of; null for none. */
-  readonly before: HookTree | null;
-}
 
 /** The trees on the disk. */
 export interface TreesOnDisk {
@@ -39,12 +26,12 @@ export function isSameTarget(a: HookTree, b: HookTree): boolean {
 export function dueHooks(
   { published, others, unreadable }: TreesOnDisk,
   delivered: ReadonlyMap<string, HookTree>,
-): DueHook[] {
+): TreeNews[] {
   const present = new Set([...[...published, ...others].map(({ path }) => path), ...unreadable]);
   const left = new Map<string, { readonly target: string; readonly tree: HookTree }>();
   for (const [target, tree] of delivered) if (!present.has(target)) left.set(keyOf(tree), { target, tree });
-  const moved: DueHook[] = [];
-  const changed: DueHook[] = [];
+  const moved: TreeNews[] = [];
+  const changed: TreeNews[] = [];
   for (const { path, treePresent, ...each } of published) {
     if (!treePresent) continue;
     const tree = hookTree(each);
@@ -60,7 +47,7 @@ export function dueHooks(
       });
     } else changed.push(...[dueForTree(path, tree, delivered)].filter((due) => due !== null));
   }
-  const retired = [...left.values()].map(({ target, tree }): DueHook => {
+  const retired = [...left.values()].map(({ target, tree }): TreeNews => {
     return { event: 'retired', target, movedFrom: null, tree, before: received(tree) };
   });
   return [...moved, ...changed, ...retired];
@@ -81,7 +68,7 @@ export function dueForTree(
   target: string,
   tree: HookTree,
   delivered: ReadonlyMap<string, HookTree>,
-): DueHook | null {
+): TreeNews | null {
   const known = delivered.get(target);
   if (isDelivered(known, tree)) return null;
   const before = known !== undefined && isSameTarget(known, tree) ? received(known) : null;
@@ -118,7 +105,7 @@ export function spanOf(previous: Manifest | null, manifest: Manifest): ChangeSpa
  * published one. Null if unknown: then the command must examine the whole tree.
  */
 export function knownChanges(
-  { event, before, tree }: Omit<DueHook, 'target' | 'movedFrom'>,
+  { event, before, tree }: Omit<TreeNews, 'target' | 'movedFrom'>,
   occupant: HookTree | undefined,
   span: ChangeSpan | undefined,
 ): readonly FileChange[] | null {

@@ -1,9 +1,11 @@
-import { commandOf, surroundingsOf } from '../../app/command-hooks.ts';
+import { commandOf } from '../../app/command-hooks.ts';
 import type { EventSink, MirrorEvent } from '../../app/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import type { SettingsFor } from '../../config/schema.ts';
+import { secretsOf } from '../../config/secret.ts';
 import { Places } from '../../lib/concurrency/concurrency.ts';
 import { KILL_GRACE_MS } from '../../lib/process/run.ts';
+import { scrub } from '../../lib/text/scrub.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { AfterPublish } from './after-publish.ts';
@@ -42,9 +44,10 @@ export function createHooks(
   emit: EventSink,
   readMirror: StatusService['readMirror'],
 ) {
-  const surroundings = surroundingsOf(current);
+  const masked = (text: string): string => scrub(text, secretsOf(current()));
   const afterPublish = new AfterPublish({
-    ...surroundings,
+    layout: store.layout,
+    scrub: masked,
     command: () => commandOf(current(), 'afterPublish'),
     inventory: store.inventory.read,
     recall: () => state.hookTrees(),
@@ -53,7 +56,7 @@ export function createHooks(
   });
   onPublished(afterPublish.onPublished);
   afterPublish.lookAtAll();
-  const notifying = startNotifying(() => current().hooks, state, emit, readMirror, surroundings.scrub);
+  const notifying = startNotifying(() => current().hooks, state, emit, readMirror, masked);
   return {
     /** Receives events; never throws. */
     sink: (event: MirrorEvent): void => {

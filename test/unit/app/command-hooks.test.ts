@@ -4,10 +4,15 @@ import { effectiveSettings } from '../../../src/config/render.ts';
 import { fileLayer } from '../../../src/config/file.ts';
 import { environmentLayer, flagLayer, resolveSettings } from '../../../src/config/layers.ts';
 import { MirrorError } from '../../../src/lib/errors/errors.ts';
-import { cleanEnvironment, hookEnvironment } from '../../../src/app/command-hooks.ts';
-import { hookTree } from '../../../src/app/published-changes.ts';
+import {
+  changedFiles,
+  changeLines,
+  cleanEnvironment,
+  hookRun,
+  hookTree,
+} from '../../../src/app/command-hooks.ts';
 import { layoutOf } from '../../../src/mirror/store/layout.ts';
-import { published, repository } from '../../support/builders.ts';
+import { manifestFile, published, repository } from '../../support/builders.ts';
 
 interface Sources {
   readonly text?: string;
@@ -112,9 +117,19 @@ describe('the environment of a command', () => {
 
   it('holds no NUL, with which the command could not start', () => {
     const tree = hookTree(published(repository({ fullName: 'A\0B' })));
-    const own = { MIRROR_HOOK: 'afterPublish', MIRROR_EVENT: 'published', MIRROR_CHANGES: 'known' } as const;
-    const fingerprints = { MIRROR_FINGERPRINT: '', MIRROR_PREVIOUS_FINGERPRINT: '' };
-    const environment = hookEnvironment({}, layoutOf('/m'), 'A/main', tree, { ...own, ...fingerprints });
+    const news = { event: 'published', target: 'A/main', movedFrom: null, tree, before: null } as const;
+    const { environment } = hookRun(layoutOf('/m'), news, null, '/m');
     expect(environment).toMatchObject({ MIRROR_REPOSITORY: 'AB', MIRROR_TREE: '/m/mirror/A/main' });
   });
+});
+
+it('the changed files are listed with the versions of workbooks, added first, removed last', () => {
+  const said = { author: null, message: null, createdAt: null, action: null, parentId: null };
+  const version = { id: 'w', versionId: 'v2', ...said };
+  const before = [manifestFile('a'), manifestFile('b'), manifestFile('c')];
+  const other = manifestFile('b', { sha256: 'other', workbook: version });
+  const changes = changedFiles(before, [other, manifestFile('c'), manifestFile('d')]);
+  expect([...changeLines(changes)].join('')).toBe(
+    '{"change":"added","path":"d"}\n{"change":"changed","path":"b","version":"v2"}\n{"change":"removed","path":"a"}\n',
+  );
 });

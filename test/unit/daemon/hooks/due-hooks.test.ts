@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type DueHook, dueForTree, dueHooks, knownChanges } from '../../../../src/daemon/hooks/due-hooks.ts';
-import { hookTree } from '../../../../src/app/published-changes.ts';
+import { dueForTree, dueHooks, knownChanges } from '../../../../src/daemon/hooks/due-hooks.ts';
+import { hookTree, type TreeNews } from '../../../../src/app/command-hooks.ts';
 import type { HookTree } from '../../../../src/mirror/state/state.ts';
 import type { Published } from '../../../../src/mirror/plan/record.ts';
 import { published, repository } from '../../../support/builders.ts';
@@ -16,7 +16,7 @@ function delivered(...trees: readonly Published[]): Map<string, HookTree> {
 }
 
 /** The runs due if this instance mirrors everything, and all is readable. */
-function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, HookTree>): DueHook[] {
+function dueAmong(trees: readonly Published[], known: ReadonlyMap<string, HookTree>): TreeNews[] {
   return dueHooks({ published: trees, others: [], unreadable: [] }, known);
 }
 
