@@ -2,7 +2,7 @@ import { createReadStream } from 'node:fs';
 
 import type { Command } from 'commander';
 
-import type { NewRepository } from '../../app/create-repository.ts';
+import type { NewRepository } from '../../app/tasks/service-lists.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { readBody, RequestError } from '../../lib/http/request.ts';

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
-import { createRepository } from '../../../src/app/create-repository.ts';
-import { Transport } from '../../../src/mirror/upstream/transport.ts';
-import { listen } from '../../support/listen.ts';
+import { createRepository } from '../../../../src/app/tasks/service-lists.ts';
+import { Transport } from '../../../../src/mirror/upstream/transport.ts';
+import { listen } from '../../../support/listen.ts';
 
 const ROW = { id: 'i', name: 'A', full_name: 'A', url: null, created_at: '2026-01-02T03:04:05.000000+00:00' };
 const MAYBE = /may or may not have been created/;
