@@ -10,10 +10,9 @@ import type { EventSink } from './events.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { ofTargets } from './target-names.ts';
 import { type StatusPolicy, statusOfTargets, type TargetStatus } from './target-status.ts';
-import { type Published, type TargetRecord, targetOf } from '../mirror/plan/record.ts';
+import type { Published, TargetRecord } from '../mirror/plan/record.ts';
 import { openState, type State, stateIdOf } from '../mirror/state/state.ts';
 import { readStore, type StoreReader } from '../mirror/store/directory.ts';
-import { branchSegment, type TargetId } from '../mirror/upstream/listing.ts';
 
 // Reports need this file alone: the code of passes takes much longer to load.
 
@@ -115,8 +114,6 @@ export interface KnownTargets {
   readonly published: readonly Published[];
   readonly records: ReadonlyMap<string, TargetRecord>;
   readonly statuses: readonly TargetStatus[];
-  /** The target at each path, also of targets without a status. */
-  readonly ids: ReadonlyMap<string, TargetId>;
 }
 
 /**
@@ -135,13 +132,5 @@ export async function readTargets(
   const { published } = await store.inventory.read();
   const all = statusOfTargets(published, records, policy, nowMs);
   const statuses = ofTargets(all, asked, store.layout.mirror);
-  // The tree at a path comes before a record of one that would belong there.
-  const ids = new Map(
-    [...records.values()].map((record) => [
-      `${record.repository}/${branchSegment(record.target.branch)}`,
-      record.target,
-    ]),
-  );
-  for (const tree of published) ids.set(tree.path, targetOf(tree));
-  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses, ids };
+  return { nowMs, maxStalenessMs: policy.maxStalenessMs, published, records, statuses };
 }

@@ -74,6 +74,7 @@ export const targetName = z.string().meta({ description: 'REPOSITORY/BRANCH, as 
 export const targetStatusSchema = z.object({
   target: targetName,
   repository: z.string(),
+  repositoryId: z.string(),
   branch: z.string(),
   state: z.enum(TARGET_STATES),
   isStale: z.boolean(),
@@ -145,21 +146,16 @@ function publishedStatus(
   const isStale = isOlder(knownAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
   const drift = driftOf(record, nowMs);
   return {
+    ...statusOf(record, publishedState(tree, policy, record, stateOf(record, isStale, drift)), isStale),
     target: tree.path,
     repository: tree.repository.fullName,
-    branch: tree.branch,
-    state: publishedState(tree, policy, record, stateOf(record, isStale, drift)),
-    isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs: latestKnown(nowMs, checkedTimesMs),
     nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(record.target, lastCheckMs, periodMs),
-    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
-    failure: record.failure,
-    held: record.held,
     drift,
     restoredAtMs: isRestored ? tree.restoredAtMs : null,
     missingWorkbooks: tree.missing,
@@ -185,22 +181,28 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
   // A tree with a record, but neither files nor a manifest, is lost.
   const waiting = record.tree === null ? 'pending' : 'damaged';
   const state = isPending ? waiting : stateOf(record, isStale, null);
+  return statusOf(record, state, isStale);
+}
+
+/** The status of a target without a tree. */
+function statusOf(record: TargetRecord, state: TargetState, isStale: boolean): TargetStatus {
+  const { target, repository, verifiedAtMs, checkedAtMs, failure, held } = record;
   return {
-    target: `${record.repository}/${branchSegment(record.target.branch)}`,
-    repository: record.repository,
-    branch: record.target.branch,
+    target: `${repository}/${branchSegment(target.branch)}`,
+    repository,
+    ...target,
     state,
     isStale,
-    verifiedAtMs: record.verifiedAtMs,
+    verifiedAtMs,
     changedAtMs: null,
-    checkedAtMs: record.checkedAtMs,
+    checkedAtMs,
     nextFullCheckAtMs: null,
-    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
+    nextAttemptAtMs: failure?.nextAttemptAtMs ?? null,
     fingerprint: null,
     files: 0,
     sizeBytes: 0,
-    failure: record.failure,
-    held: record.held,
+    failure,
+    held,
     drift: null,
     restoredAtMs: null,
     missingWorkbooks: [],

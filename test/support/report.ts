@@ -12,6 +12,7 @@ export function targetStatus(fields: Partial<TargetStatus> = {}): TargetStatus {
   return {
     target: `${repository}/${encodeURIComponent(branch)}`,
     repository,
+    repositoryId: repository,
     branch,
     state: 'fresh',
     isStale: false,

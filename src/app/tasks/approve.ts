@@ -15,11 +15,10 @@ export type HeldTarget = Awaited<ReturnType<typeof listHeld>>[number];
 export function listHeld({ settings, emit }: TaskWork) {
   const ofDirectory = settings.ofDirectory();
   return withReader(ofDirectory, emit, async (reader) => {
-    const { statuses, ids } = await readTargets(ofDirectory, reader);
+    const { statuses } = await readTargets(ofDirectory, reader);
     const found = [];
-    for (const { target, held } of statuses) {
-      const id = ids.get(target);
-      if (held === null || id === undefined) continue;
+    for (const { target, repositoryId, branch, held } of statuses) {
+      if (held === null) continue;
       const { subject, digest, deletions, of, first: files } = held;
       const manifest = files.length === 0 ? null : await publishedManifest(reader.store.layout, target);
       found.push({
@@ -34,7 +33,7 @@ export function listHeld({ settings, emit }: TaskWork) {
         /** The same files, with their entries in the manifest of the published tree. */
         differences: removedAt(manifest?.files ?? [], files),
         /** Approves exactly this deletion: the request of the task `approve`. */
-        approval: { target: id, subject, digest },
+        approval: { target: { repositoryId, branch }, subject, digest },
       });
     }
     return [...heldAsWhole(await reader.state.lastPass()), ...found];

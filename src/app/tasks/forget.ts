@@ -73,7 +73,7 @@ async function knownTargets(
   reader: MirrorReader,
 ): Promise<ReadonlyMap<string, Forgettable | null>> {
   const { store } = reader;
-  const { published, records, statuses, ids } = await readTargets(settings, reader);
+  const { published, records, statuses } = await readTargets(settings, reader);
   const { selection } = statusPolicyOf(settings);
   const present = new Set(published.filter(({ treePresent }) => treePresent).map(({ path }) => path));
   const entries = new Map<string, Forgettable | null>();
@@ -85,9 +85,9 @@ async function knownTargets(
     entries.set(path, { target: path, id: { repositoryId, branch }, because: 'lost', ...facts });
   }
   // The tree at a path, which comes first, counts more than a record of what would belong there.
-  for (const { target, state, repository, branch, files, sizeBytes, restoredAtMs } of statuses.toReversed()) {
-    const id = ids.get(target);
-    if (id === undefined) continue;
+  for (const status of statuses.toReversed()) {
+    const { target, repositoryId, repository, branch, state, files, sizeBytes, restoredAtMs } = status;
+    const id = { repositoryId, branch };
     const { missingPasses = 0, failure = null } = records.get(targetKey(id)) ?? {};
     const isGone = missingPasses > 0 || restoredAtMs !== null || failure?.code === 'contents.not_found';
     const isDeselected = state === 'unselected' || !selection.selects(repository, branch);

@@ -112,12 +112,13 @@ function filePath(asked: string, mirror: string, targets: readonly string[]): st
 }
 
 /** Explains the target of a path below `mirror/`, and the file at the path; null if no target contains it. */
-async function explain({ records, statuses, ids }: KnownTargets, layout: DirectoryLayout, path: string) {
+async function explain({ records, statuses }: KnownTargets, layout: DirectoryLayout, path: string) {
   const target = statuses
     .filter((each) => `${path}/`.startsWith(`${each.target}/`))
     .sort((a, b) => b.target.length - a.target.length)[0];
   if (target === undefined) return null;
-  const id = ids.get(target.target) ?? { repositoryId: '', branch: target.branch };
+  const { repositoryId, branch } = target;
+  const id = { repositoryId, branch };
   const record = records.get(targetKey(id)) ?? emptyRecord(id);
   const inner = path === target.target ? null : path.slice(target.target.length + 1);
   const manifest = inner === null ? null : await publishedManifest(layout, target.target);

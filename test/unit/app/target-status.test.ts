@@ -117,6 +117,7 @@ describe('the report of a target', () => {
     expect(statusOf(tree, { ...remembered, target: target('feature/x') })).toEqual({
       target: 'Accounting/feature%2Fx',
       repository: 'Accounting',
+      repositoryId: 'id-of-Accounting',
       branch: 'feature/x',
       state: 'failing',
       held: null,
