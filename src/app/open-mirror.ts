@@ -9,6 +9,7 @@ import type { PassContext } from '../mirror/pass/context.ts';
 import { PullQueue } from '../mirror/pass/queue.ts';
 import { ReportedOnce, PullMonitor } from '../mirror/pass/events.ts';
 import type { PassPolicy } from '../mirror/pass/context.ts';
+import type { ServiceClient } from '../mirror/upstream/client.ts';
 import { connect, type Installation, recallInstallation } from './installation.ts';
 import { checkCommand, publishGateOf } from './command-hooks.ts';
 import { noteRestored } from './drift-notes.ts';
@@ -97,10 +98,9 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink, opti
     const { state, records } = await openRecalledState(settings, store, false, emit);
     opened = state;
     await noteRestored({ store, state }, records, Date.now(), (...scanned) => monitor.scanned(...scanned));
-    let onPublished: PassContext['onPublished'] = () => {};
     const queue = new PullQueue(outlastsPasses, emit);
+    let onPublished: PassContext['onPublished'] = () => {};
     const lasting = {
-      onPublished: (...published: Parameters<typeof onPublished>) => onPublished(...published),
       store,
       state,
       emit,
@@ -113,30 +113,32 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink, opti
     return {
       /** Everything that a pass uses: read it at the start of each pass, as it changes with the settings. */
       get context(): PassContext {
-        const { client: service, archiveLimits, beforePublish } = setups.current();
-        return { ...lasting, service, archiveLimits, beforePublish };
+        const { client: service, archiveLimits, beforePublish } = setups.present();
+        return { ...lasting, onPublished, service, archiveLimits, beforePublish };
       },
       get policy(): PassPolicy {
-        return setups.current().policy;
+        return setups.present().policy;
       },
       store,
       state,
       monitor,
       /** Switches to other settings. If they cannot be used, nothing changes. @throws MirrorError `settings.invalid` */
       take: async (next: MirrorSettings): Promise<void> =>
-        setups.take(await setUp(next, state, emit, options, setups.current().installation)),
+        setups.take(await setUp(next, state, emit, options, setups.present().installation)),
       closeReplaced: setups.closeReplaced,
-      /** Sets the one listener that receives every new state from now on, once it is durable and visible. */
+      /** Sets the one listener that receives every new state from the next pass on, once it is durable and visible. */
       onPublished: (listener: typeof onPublished): void => {
         onPublished = listener;
       },
       /** Drops waiting pulls, and waits for running ones. */
       pullsEnded: (): Promise<void> => queue.drain(),
       /** Saves the facts that a pass found about the installation. */
-      rememberInstallation: (): Promise<void> => setups.current().installation.remember(),
+      rememberInstallation: (): Promise<void> => setups.present().installation.remember(),
       close: async (): Promise<void> => {
         await queue.drain();
-        await setups.close();
+        await setups.closeReplaced();
+        await setups.present().client.close();
+        await setups.present().installation.remember();
         await state.close();
         await store.lock.release();
       },
@@ -148,43 +150,30 @@ export async function openMirror(settings: MirrorSettings, emit: EventSink, opti
   }
 }
 
-/** The setup of the settings in force, and earlier ones that pulls still use. */
-function createSetups(first: Setup, queue: PullQueue) {
-  let current = first;
-  let replaced: readonly Setup[] = [];
-  const isCurrent = ({ installation }: Setup): boolean =>
-    installation.baseUrl === current.installation.baseUrl;
-  /** Calls off the pulls from services that the settings no longer name: their data must not be published any more. */
-  const leaveFormer = async (): Promise<void> => {
-    const former = replaced.filter((setup) => !isCurrent(setup));
-    await Promise.all(former.map(({ client }) => queue.leave(client)));
-  };
-  /** Closes everything that only earlier settings need and no pull uses any more. Call it between passes. */
-  const closeReplaced = async (): Promise<void> => {
-    await leaveFormer();
-    const unused = replaced.filter(({ client }) => !queue.isUsing(client));
-    replaced = replaced.filter((setup) => !unused.includes(setup));
-    for (const setup of unused) await setup.close();
-  };
+/** The setup of the settings in force, and the clients of earlier ones, which pulls may still use. */
+function createSetups(first: Awaited<ReturnType<typeof setUp>>, queue: PullQueue) {
+  let present = first;
+  let replaced: readonly ServiceClient[] = [];
   return {
-    current: () => current,
-    take: (next: Setup): void => {
-      replaced = [...replaced, current];
-      current = next;
-      void leaveFormer();
+    present: () => present,
+    /** Calls off the pulls from a service that the settings no longer name: their data must not be published any more. */
+    take: async (next: typeof first): Promise<void> => {
+      const { client, installation } = present;
+      present = next;
+      replaced = [...replaced, client];
+      if (next.installation !== installation)
+        await Promise.all(replaced.map((former) => queue.leave(former)));
     },
-    closeReplaced,
-    close: async (): Promise<void> => {
-      await closeReplaced();
-      await current.close();
+    /** Closes the clients of earlier settings that no pull uses any more. Call it between passes. */
+    closeReplaced: async (): Promise<void> => {
+      const unused = replaced.filter((client) => !queue.isUsing(client));
+      replaced = replaced.filter((client) => !unused.includes(client));
+      await Promise.all(unused.map((client) => client.close()));
     },
   };
 }
 
-/** Everything made from settings that may change while the daemon runs. */
-type Setup = Awaited<ReturnType<typeof setUp>>;
-
-/** @param before the installation of the settings so far; two clients of the same one share its memory */
+/** Makes everything from the settings that may change while the daemon runs. @param before the installation of the settings so far; two clients of the same one share its memory */
 async function setUp(
   settings: MirrorSettings,
   state: State,
@@ -208,9 +197,5 @@ async function setUp(
     policy: policyOf(settings),
     archiveLimits: archiveLimitsOf(settings),
     beforePublish: publishGateOf(settings, onProgress),
-    close: async (): Promise<void> => {
-      await client.close();
-      await installation.remember();
-    },
   };
 }
