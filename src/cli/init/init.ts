@@ -21,7 +21,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { ensureFolder, replaceFile } from '../../lib/disk/durable.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { ownCommand, programOf, quotedWhereNeeded, rememberInvocation } from '../../lib/text/own-command.ts';
+import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines, say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { judged, type Lines, type Outcome, tell, tellError, textOf, under } from '../frame/output.ts';
 import { confirmed, openTerminal, type Terminal } from '../frame/terminal.ts';
@@ -154,34 +154,13 @@ function describeFiles(files: readonly NewFile[]): Lines {
 function describeNext(configFile: string, ofUnit: string | null): TerminalText {
   const flags = configFile === DEFAULT_CONFIG_FILE ? [] : ['--config', configFile];
   rememberInvocation({ program: programOf(process.env), diskFlags: flags, passFlags: flags });
-  const start = ['systemctl enable --now workbook-mirror', ownCommand('status')];
+  const isOutside = ofUnit !== null && !`${ofUnit}/`.startsWith('/var/lib/workbook-mirror/');
   const next =
     ofUnit === null
       ? [ownCommand('plan'), ownCommand('run')]
-      : [...permitting(ofUnit), ...(isHidden(ofUnit) ? [] : start)];
-  return textOf(under('Written. Next:', next));
-}
-
-/** Whether the sandbox of the unit hides a directory (systemd.exec(5), ProtectHome= and PrivateTmp=). */
-function isHidden(directory: string): boolean {
-  return /^\/(?:home|root|run\/user|tmp|var\/tmp)\//.test(`${directory}/`);
-}
-
-/** Commands that let the unit write in the directory: it may write only below its StateDirectory. */
-export function permitting(directory: string): readonly string[] {
-  if (`${directory}/`.startsWith('/var/lib/workbook-mirror/')) return [];
-  const folder = quotedWhereNeeded(directory);
-  if (isHidden(directory))
-    return [
-      `# The sandbox of the unit hides ${folder}: run init again with another directory, for example below /srv.`,
-    ];
-  // These have a meaning in units (systemd.syntax(7), systemd.unit(5)).
-  const word = /[\s"'\\%]/.test(directory) ? JSON.stringify(directory).replaceAll('%', '%%') : directory;
-  const inUnit = quotedWhereNeeded(word);
-  return [
-    `mkdir -p ${folder} && chown -R workbook-mirror: ${folder}`,
-    `printf '[Unit]\\nRequiresMountsFor=%s\\n[Service]\\nReadWritePaths=%s\\n' ${inUnit} ${inUnit} | install -D -m 644 /dev/stdin /etc/systemd/system/workbook-mirror.service.d/directory.conf`,
-  ];
+      : ['systemctl enable --now workbook-mirror', ownCommand('status')];
+  const first = `${ownCommand('help systemd')} # how to let the unit write in ${ofUnit}`;
+  return textOf(under('Written. Next:', isOutside ? [first, ...next] : next));
 }
 
 /** A file to write. */

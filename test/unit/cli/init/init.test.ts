@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { filesOf, permitting } from '../../../../src/cli/init/init.ts';
+import { filesOf } from '../../../../src/cli/init/init.ts';
 import { fileLayer } from '../../../../src/config/file.ts';
 import { Layer, resolveSettings } from '../../../../src/config/layers.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -19,26 +19,6 @@ function files(values: Readonly<Record<string, string>>, isForUnit: boolean) {
   const { settings } = resolveSettings([layer], ['service', 'directory']);
   return filesOf(settings, FILE, isForUnit);
 }
-
-it.each([
-  ['/var/lib/workbook-mirror', []],
-  ['/var/lib/workbook-mirror/sub', []],
-  [
-    '/home/anna/mirror',
-    [
-      '# The sandbox of the unit hides /home/anna/mirror: run init again with another directory, for example below /srv.',
-    ],
-  ],
-  [
-    '/srv/mirror',
-    [
-      'mkdir -p /srv/mirror && chown -R workbook-mirror: /srv/mirror',
-      "printf '[Unit]\\nRequiresMountsFor=%s\\n[Service]\\nReadWritePaths=%s\\n' /srv/mirror /srv/mirror | install -D -m 644 /dev/stdin /etc/systemd/system/workbook-mirror.service.d/directory.conf",
-    ],
-  ],
-])('the unit needs further rights in %s: %j', (directory, commands) => {
-  expect(permitting(directory)).toEqual(commands);
-});
 
 describe('the files of new settings', () => {
   it('are the settings with a comment each and nothing else, and a file for each key', () => {
