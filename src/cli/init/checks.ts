@@ -28,23 +28,22 @@ export function settingsIn<const T extends readonly Need[]>(layer: Layer, needs:
 }
 
 /**
- * Finds the API behind a pasted address, by requests without a key, and replaces the address by that of the API.
+ * Asks the API behind a pasted address, by requests without a key, and replaces the address by that of the API.
  * @throws MirrorError `settings.invalid` if it is not an address, `service.not_found` if no API answers
  */
 export async function findApi(layer: Layer): Promise<string> {
   const pasted = layer.values.get('service.baseUrl')?.value ?? settingsIn(layer, ['service']).service.baseUrl;
-  const found: string[] = [];
-  let hint = 'Paste the address that the browser shows while the application is open.';
-  for (const baseUrl of addressCandidates(String(pasted))) {
-    const { status = 0, headers = {}, failure = null } = (await askWithoutKey(baseUrl)) ?? {};
-    if (isOfApi(status, headers['content-type'])) {
-      give(layer, 'service.baseUrl', baseUrl);
-      return `The API is at ${baseUrl}`;
-    }
-    found.push(`  ${baseUrl}: ${failure?.message ?? `status ${status}`}`);
-    hint = failure?.hint ?? hint;
+  const baseUrl = apiAddress(String(pasted));
+  const { status = 0, headers = {}, failure = null } = (await askWithoutKey(baseUrl)) ?? {};
+  if (isOfApi(status, headers['content-type'])) {
+    give(layer, 'service.baseUrl', baseUrl);
+    return `The API is at ${baseUrl}`;
   }
-  throw new MirrorError('service.not_found', ['The API of the service does not answer:', ...found], { hint });
+  const message = `The API of the service does not answer at ${baseUrl}: ${failure?.message ?? `status ${status}`}`;
+  const hint =
+    failure?.hint ??
+    'Paste the address that the browser shows while the application is open; if that has folders, only those of the application, and /api.';
+  throw new MirrorError('service.not_found', message, { hint });
 }
 
 /** Timeouts of one answer, and of all answers at an address, in milliseconds. */
@@ -102,27 +101,18 @@ export async function tryDirectory(layer: Layer): Promise<string> {
   return `A mirror ${isThere ? 'is' : 'can be made'} there; ${roughSize(roomAt(place)?.freeBytes ?? 0)} are free.${effects}`;
 }
 
-/** The most folders of a pasted address that may lead to the application. */
-const MOST_FOLDERS = 3;
-
 /**
- * The possible addresses of the API for a pasted address, the likeliest first: its part up to `/api`, or the application at the host or in
- * a folder of the address. https comes first, and http only if it was typed: a guess must not send a key unencrypted.
+ * The address of the API for a pasted address: its part up to `/api`, or `/api` at its host. It begins with https unless http was typed: a
+ * guess must not send a key unencrypted.
  * @throws MirrorError `settings.invalid` if it is not an address, or holds a password
  */
-export function addressCandidates(pasted: string): readonly string[] {
+export function apiAddress(pasted: string): string {
   const text = pasted.trim().replace(/[?#].*$/s, '');
-  const [, rest = text] = /^https?:\/\/(.*)$/is.exec(text) ?? [];
-  const secure = rest.includes('://') ? '' : 'https://';
-  const schemes = /^http:/i.test(text) ? [secure, 'http://'] : [secure];
-  const found = schemes.flatMap((scheme) => {
-    const { origin, pathname } = new URL(addressKind.parse(scheme + rest, ''));
-    const names = pathname.split('/').filter((name) => name !== '');
-    const folders = Array.from(names.slice(0, MOST_FOLDERS), (_, index) => index + 1);
-    const counts = [...(names.includes('api') ? [names.indexOf('api')] : []), 0, ...folders];
-    return counts.map((count) => [origin, ...names.slice(0, count), 'api'].join('/'));
-  });
-  return [...new Set(found)];
+  const { origin, pathname } = new URL(
+    addressKind.parse(text.includes('://') ? text : `https://${text}`, ''),
+  );
+  const names = pathname.split('/').filter((name) => name !== '');
+  return [origin, ...names.slice(0, Math.max(0, names.indexOf('api'))), 'api'].join('/');
 }
 
 /** Whether the API gave this answer to a request for the repositories without a key. @param status 0 if no answer came */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { addressCandidates, isOfApi } from '../../../../src/cli/init/checks.ts';
+import { apiAddress, isOfApi } from '../../../../src/cli/init/checks.ts';
 
 describe('the address of the API', () => {
   it.each([
@@ -10,25 +10,15 @@ describe('the address of the API', () => {
     ['https://w.example.com/api/v1/workbooks?page=2', 'https://w.example.com/api'],
     ['https://w.example.com/app/api/repos', 'https://w.example.com/app/api'],
     ['https://w.example.com/Accounting/main?tab=history#top', 'https://w.example.com/api'],
-  ])('that %j means is first %s', (pasted, first) => {
-    expect(addressCandidates(pasted)[0]).toBe(first);
-  });
-
-  it('may be below a folder that was pasted, and each is tried once', () => {
-    const folders = ['', 'app/', 'app/Accounting/', 'app/Accounting/main/'];
-    const all = ['app/Accounting/main/a/b/', ...folders].map((folder) => `https://h/${folder}api`);
-    expect(addressCandidates('https://h/app/Accounting/main/a/b/api/c')).toEqual(all);
-  });
-
-  it('is one without encryption only where that was typed, and then at last', () => {
-    expect(addressCandidates('localhost:9400')).toEqual(['https://localhost:9400/api']);
-    expect(addressCandidates('http://h')).toEqual(['https://h/api', 'http://h/api']);
+    ['http://localhost:9400', 'http://localhost:9400/api'],
+  ])('that %j means is %s', (pasted, meant) => {
+    expect(apiAddress(pasted)).toBe(meant);
   });
 
   it.each(['', 'two words', 'ftp://h', 'https://anna:pass-8f1c@h/', 'anna:pass-8f1c@h'])(
     'is none of %j, and the reason does not repeat it',
     (pasted) => {
-      expect(() => addressCandidates(pasted)).toThrow(/^expected (?!.*pass-8f1c)/);
+      expect(() => apiAddress(pasted)).toThrow(/^expected (?!.*pass-8f1c)/);
     },
   );
 
