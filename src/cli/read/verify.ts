@@ -30,18 +30,19 @@ import { settingsOf } from '../settings/settings-flags.ts';
 export async function runVerify(command: Command): Promise<Outcome> {
   const { repair, expect }: { repair?: true; expect?: number } = command.opts();
   const { settings } = settingsOf(command, ['directory']);
+  const chosen = await chosenBy(command.args, settings);
   let reports: readonly RepairReport[];
   let ofShards: ExitCode = EXIT_CODES.ok;
   if (repair === true) {
-    const chosen = await chosenBy(command.args, settings);
     const wish = { targets: chosen === null ? undefined : [...chosen], expect };
     const runners = await taskRunners(command, false);
     const results = await runAll(runners, 'repair', wish);
     reports = results.map(({ result }) => result);
     ofShards = chosen === null ? await tellAbsentShards(command, runners) : exitCodeOfShards(reports, chosen);
   } else {
-    const options = { targets: command.args, expected: expect ?? null };
-    const before = await withProgress((events) => verify(settings, { ...options, ...events }));
+    const layout = layoutOf(settings.directory, settings.shard);
+    const options = { chosen, expected: expect ?? null };
+    const before = await withProgress((events) => verifyTrees(layout, { ...options, ...events }));
     reports = [{ before, repaired: null, after: null }];
   }
   const data = reports.map(repairData);
@@ -84,8 +85,8 @@ function exitCodeOf({ before, after }: RepairReport): ExitCode {
 
 /** A repair, for `--json`; a verification if nothing needed repair. */
 function repairData({ before, repaired, after }: RepairReport): unknown {
-  if (after === null) return verificationData(before);
-  return { before: verificationData(before), repaired, after: verificationData(after) };
+  const dataOf = (report: VerifyReport): unknown => ({ ...report, isClean: isClean(report) });
+  return after === null ? dataOf(before) : { before: dataOf(before), repaired, after: dataOf(after) };
 }
 
 /** Describes a repair to a person. */
@@ -103,20 +104,7 @@ function describeRepair({ before, repaired, after }: RepairReport): TerminalText
   );
 }
 
-/**
- * Compares published trees with their manifests.
- * @param options.targets names as below `mirror/`, or paths on disk; none means everything
- * @throws MirrorError `directory.unusable`, `target.unknown`
- */
-export async function verify(
-  settings: SettingsFor<'directory'>,
-  { targets, ...options }: Omit<VerifyOptions, 'chosen'> & { readonly targets: readonly string[] },
-): Promise<VerifyReport> {
-  const chosen = await chosenBy(targets, settings);
-  return verifyTrees(layoutOf(settings.directory, settings.shard), { ...options, chosen });
-}
-
-/** The targets that some names mean; null for all, without names. */
+/** The targets that some names mean; null for all, without names. @throws MirrorError `directory.unusable`, `target.unknown` */
 async function chosenBy(
   names: readonly string[],
   { directory, shard }: SettingsFor<'directory'>,
@@ -159,11 +147,6 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
     blocks.filter((block) => block !== false).map((block) => textOf(block)),
     say`\n\n`,
   );
-}
-
-/** The findings, for `--json`: all of them. */
-export function verificationData(report: VerifyReport): unknown {
-  return { ...report, isClean: isClean(report) };
 }
 
 function headOf({ path, state, differences }: VerifiedTarget): string {

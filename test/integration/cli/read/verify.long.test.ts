@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 
 import { describe, expect, it, onTestFinished } from 'vitest';
 
-import { describeVerification, verificationData, verify } from '../../../../src/cli/read/verify.ts';
+import { describeVerification } from '../../../../src/cli/read/verify.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { type Difference, examineTarget, isGone } from '../../../../src/mirror/store/verify/examine.ts';
 import {
@@ -13,11 +13,12 @@ import {
   isClean,
   type VerifyEvent,
   type VerifyReport,
+  verifyTrees,
 } from '../../../../src/mirror/store/verify/verify.ts';
+import { runHere } from '../../../support/in-process.ts';
 import { leaveJournal } from '../../../support/journals.ts';
 import { type HarnessSettings, type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { rot } from '../../../support/published.ts';
-import { directorySettings } from '../../../support/settings.ts';
 import { stampsOf } from '../../../support/stamps.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -37,15 +38,14 @@ async function mirrored(settings: HarnessSettings = {}) {
   return { service, mirror, tree: join(mirror.directory, 'mirror', PLAN) };
 }
 
-function verified(directory: string, options: Partial<Parameters<typeof verify>[1]> = {}) {
+/** Verifies a mirror. @param only the only target */
+function verified(
+  directory: string,
+  { only, ...options }: Partial<Parameters<typeof verifyTrees>[1]> & { readonly only?: string } = {},
+) {
   const { signal } = new AbortController();
-  return verify(directorySettings(directory), {
-    targets: [],
-    expected: null,
-    signal,
-    onEvent: () => {},
-    ...options,
-  });
+  const chosen = only === undefined ? null : new Set([only]);
+  return verifyTrees(layoutOf(directory), { chosen, expected: null, signal, onEvent: () => {}, ...options });
 }
 
 /** A verification as text. */
@@ -232,16 +232,15 @@ describe('verify', () => {
     );
     expect(isClean(await verified(directory, { expected: 0 }))).toBe(true);
     expect(await reported(directory, { expected: 3 })).toContain('no manifest is there, 3 expected.');
-    await expect(verified(join(directory, 'none'))).rejects.toMatchObject({
-      code: 'directory.unusable',
-      message: expect.stringContaining('nothing was mirrored there yet') as string,
-    });
+    const missing = await runHere(['verify', '--directory', join(directory, 'none')]);
+    expect(missing.exitCode).toBe(2);
+    expect(missing.stderr).toContain('nothing was mirrored there yet');
   });
 
   it('compares the number of all targets with the expected one', async () => {
     const { mirror } = await mirrored();
     expect(isClean(await verified(mirror.directory, { expected: 3 }))).toBe(true);
-    expect(isClean(await verified(mirror.directory, { expected: 3, targets: [PLAN] }))).toBe(true);
+    expect(isClean(await verified(mirror.directory, { expected: 3, only: PLAN }))).toBe(true);
     expect(isClean(await verified(mirror.directory, { expected: 4 }))).toBe(false);
     expect(await reported(mirror.directory, { expected: 4 })).toMatch(/: 3 targets in all, 4 expected\.$/);
   });
@@ -259,9 +258,9 @@ describe('verify', () => {
       expect(damagedTargets(report)).toStrictEqual([PLAN]);
       expect(String(describeVerification(report))).toContain(`both:\n  ${PLAN}\n\n2 targets, `);
     }
-    expect((await verified(backup, { targets: [PLAN] })).lost).toHaveLength(1);
-    expect(isClean(await verified(backup, { targets: ['Texts/main'] }))).toBe(true);
-    const all = JSON.stringify(verificationData(await verified(backup)));
+    expect((await verified(backup, { only: PLAN })).lost).toHaveLength(1);
+    expect(isClean(await verified(backup, { only: 'Texts/main' }))).toBe(true);
+    const all = JSON.stringify(await verified(backup));
     expect(all).toContain(`"lost":[{"path":"${PLAN}"`);
   });
 
@@ -343,6 +342,6 @@ describe('verify next to a daemon', () => {
       if (kind !== 'read') return;
       for (const folder of [join(tree, 'emptied'), stage]) rmSync(folder, { recursive: true, force: true });
     };
-    expect(isClean(await verified(mirror.directory, { targets: [PLAN], onEvent }))).toBe(true);
+    expect(isClean(await verified(mirror.directory, { only: PLAN, onEvent }))).toBe(true);
   });
 });

@@ -8,7 +8,7 @@ import { describe, expect, it } from 'vitest';
 import { openMirrorStore } from '../../../../src/app/open-mirror.ts';
 import { restoreHistory } from '../../../../src/cli/history/restore.ts';
 import { openStateOf } from '../../../../src/app/open-reader.ts';
-import { verify } from '../../../../src/cli/read/verify.ts';
+import { verifyTrees } from '../../../../src/mirror/store/verify/verify.ts';
 import { keepDirectoryId } from '../../../../src/mirror/store/directory.ts';
 import { MirrorError } from '../../../../src/lib/errors/errors.ts';
 import type { Manifest, ManifestFile } from '../../../../src/mirror/store/manifest.ts';
@@ -216,7 +216,8 @@ describe('a directory with foreign writes', () => {
       const request = { holder: 'h', durationMs: 1000, signal: AbortSignal.timeout(50_000) };
       await attempted(acquireLease(layoutOf(directory), bindNativeCalls(), request, Date.now));
       const signal = AbortSignal.timeout(50_000);
-      await attempted(verify(settings, { targets: [], expected: null, signal, onEvent: () => {} }));
+      const options = { chosen: null, expected: null, signal, onEvent: () => {} };
+      await attempted(verifyTrees(layoutOf(directory), options));
       expect(await beside(world)).toStrictEqual(before);
     }
   });
