@@ -5,7 +5,7 @@ import { packageVersion } from '../../lib/process/program-folder.ts';
 import { forgetOutput, standardError, standardOutput } from '../../lib/process/streams.ts';
 import { ownCommand, programOf, rememberInvocation } from '../../lib/text/own-command.ts';
 import { escapedLines } from '../../lib/text/terminal-text.ts';
-import { addWholeFlag, configureHelp, takeWholeFlag } from '../help/help-screen.ts';
+import { configureHelp } from '../help/help-screen.ts';
 import { addPendingFlags, carryOut } from './declare.ts';
 import {
   addDecisionCommands,
@@ -62,11 +62,10 @@ function refuseGoneFolder(): void {
 
 /** The command of a command line; undefined if it asked for help, which is printed. @throws MirrorError `usage.invalid` */
 async function parse(argv: readonly string[]): Promise<Command | undefined> {
-  const { args, isWhole } = takeWholeFlag(argv);
   const asked: Command[] = [];
-  const program = createProgram(isWhole).hook('preAction', (_program, command) => void asked.push(command));
+  const program = createProgram().hook('preAction', (_program, command) => void asked.push(command));
   try {
-    await program.parseAsync(args);
+    await program.parseAsync(argv);
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error;
     if (error.exitCode !== 0) throw await usageError(error);
@@ -74,8 +73,8 @@ async function parse(argv: readonly string[]): Promise<Command | undefined> {
   return asked[0];
 }
 
-/** The whole command line interface. @param isWholeHelp whether help shows everything */
-export function createProgram(isWholeHelp = false): Command {
+/** The whole command line interface. */
+export function createProgram(): Command {
   const program = new Command('workbook-mirror')
     .description('Keeps an exact, always readable copy of a workbook version-control service on local disk.')
     .version(packageVersion(), '-V, --version', 'print the version')
@@ -86,7 +85,7 @@ export function createProgram(isWholeHelp = false): Command {
       writeErr: (text) => standardError.write(escapedLines(text)),
       outputError: () => {},
     });
-  configureHelp(program, isWholeHelp);
+  configureHelp(program, false);
   addServiceCommands(program.commandsGroup('Try:'));
   addInitCommand(program.commandsGroup('Mirror:'));
   addPassCommands(program);
@@ -99,7 +98,6 @@ export function createProgram(isWholeHelp = false): Command {
   addHelpCommands(program.commandsGroup('Learn:'));
   for (const group of [program, ...program.commands])
     group.hook('preSubcommand', (_group, command) => addPendingFlags(command));
-  addWholeFlag(program);
   return program;
 }
 

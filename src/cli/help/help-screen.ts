@@ -13,7 +13,7 @@ Exit codes of run and sync:
   4   another instance holds the directory
   70  a defect of workbook-mirror`;
 
-/** The heading of settings that only `--help-all` shows. */
+/** The heading of settings that only `help COMMAND` shows. */
 export const MORE_SETTINGS = 'More settings:';
 
 /** Minimum width of descriptions beside long flags, of 80 columns. */
@@ -22,16 +22,14 @@ const LEAST_COLUMNS = 20;
 /** Maximum width of flags in a help that fits a screen. */
 const LONGEST_TERM = 36;
 
-const WHOLE_FLAG = '--help-all';
-
-/** Gives a program and its future commands a help that fits a screen, or the whole help. */
-export function configureHelp(program: Command, isWhole: boolean): void {
-  program.configureHelp({
+/** Gives a command, and those that it gets later, a help that fits a screen, or the whole help. */
+export function configureHelp(command: Command, isWhole: boolean): void {
+  command.configureHelp({
     minWidthToWrap: LEAST_COLUMNS,
     commandDescription: describe,
-    formatHelp: (command, helper) => {
-      if (isWhole) return wholeHelp(command, helper);
-      return command.parent === null ? listOfCommands(command) : shortHelp(command, helper);
+    formatHelp: (of, helper) => {
+      if (isWhole) return wholeHelp(of, helper);
+      return of.parent === null ? listOfCommands(of) : shortHelp(of, helper);
     },
   });
 }
@@ -42,24 +40,6 @@ function describe(command: Command): string {
   const sentence = `${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`;
   if (command.commands.length > 0) return command.description() || sentence;
   return `${sentence}\n\n${command.description()}`;
-}
-
-/** Adds `--help-all` to a command with flags, and to its subcommands. */
-export function addWholeFlag(command: Command): void {
-  if (command.parent === null) command.addOption(new Option(WHOLE_FLAG, 'with exit codes and topics'));
-  else if (command.commands.length === 0)
-    command.addOption(new Option(WHOLE_FLAG, 'display every setting, too'));
-  for (const child of command.commands) addWholeFlag(child);
-}
-
-/**
- * Replaces `--help-all` by `--help`, which commander answers before it asks for missing arguments.
- * @returns the arguments, and whether they ask for the whole help
- */
-export function takeWholeFlag(argv: readonly string[]): { args: string[]; isWhole: boolean } {
-  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
-  const isWhole = argv.slice(0, end).includes(WHOLE_FLAG);
-  return { args: argv.map((word, at) => (word === WHOLE_FLAG && at < end ? '--help' : word)), isWhole };
 }
 
 function wholeHelp(command: Command, helper: Help): string {
@@ -78,7 +58,7 @@ function shortHelp(command: Command, helper: Help): string {
     optionTerm: (option: Option) => shortTerm(helper.optionTerm(option)),
   });
   const text = Help.prototype.formatHelp.call(short, command, short);
-  return `${text}\nAll settings: ${ownCommand(`${pathOf(command)} ${WHOLE_FLAG}`)}\n`;
+  return `${text}\nAll settings: ${ownCommand(`help ${pathOf(command)}`)}\n`;
 }
 
 /** A flag without its many choices, which would leave no room for a description. */
@@ -94,7 +74,7 @@ function listOfCommands(program: Command): string {
     last = command.helpGroup();
     return `  ${group.padEnd(8)}${command.name().padEnd(12)}${command.summary()}\n`;
   });
-  return `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...] (--help-all: everything)\n${lines.join('')}`;
+  return `Usage: ${program.name()} COMMAND [FLAG...] [ARGUMENT...] (\`help\`: everything)\n${lines.join('')}`;
 }
 
 /** The program of a command. */

@@ -22,7 +22,7 @@ export async function runHelp(command: Command): Promise<Outcome> {
   const explained = findCommand(program, command.args);
   if (explained === undefined) return { text: () => showTopic(command.args.join(' '), program) };
   await addPendingFlags(explained);
-  if (explained === program) configureHelp(program, true);
+  configureHelp(explained, true);
   explained.outputHelp();
   const chapter = CHAPTERS.find((name) => name === command.args.join(' '));
   return { text: () => (chapter === undefined ? null : escapedLines(`\n${readChapter(chapter)}`)) };

@@ -6,7 +6,7 @@ export interface FlagSet {
   readonly reads: readonly string[] | 'mirror' | 'all';
   /** The required parts. */
   readonly needs: readonly Need[];
-  /** The usual flags: the help of a command shows these, `--help-all` shows all. */
+  /** The usual flags: `COMMAND --help` shows these, `help COMMAND` shows all. */
   readonly onLine: readonly string[];
 }
 

@@ -18,15 +18,15 @@ function linesOf(text: string): string[] {
 }
 
 describe('help', () => {
-  it.each(leaves(program))('of %s fits a screen, and --help-all has every flag', async (path, command) => {
+  it.each(leaves(program))('of %s fits a screen, and `help` of it has every flag', async (path, command) => {
     const short = await runHere([...path.split(' '), '--help']);
     expect(short.exitCode).toBe(0);
     expect(linesOf(short.stdout).length).toBeLessThanOrEqual(39);
-    const whole = await runHere([...path.split(' '), '--help-all']);
+    const whole = await runHere(['help', ...path.split(' ')]);
     expect(whole.exitCode).toBe(0);
     for (const { long, hidden } of command.options) if (!hidden) expect(whole.stdout).toContain(long);
     const last = linesOf(short.stdout).at(-1);
-    expect(last?.includes(`${path} --help-all`)).toBe(short.stdout !== whole.stdout);
+    expect(last?.includes(`help ${path}`)).toBe(short.stdout !== whole.stdout);
     const flags = linesOf(short.stdout).filter((line) => !line.includes('workbook-mirror'));
     expect(flags.filter((line) => line.length > 80)).toEqual([]);
   });
@@ -83,7 +83,7 @@ describe('help', () => {
     expect(linesOf(stderr).filter((line) => line.length > 80)).toEqual([]);
     for (const { summary } of program.commands.map((command) => ({ summary: command.summary() })))
       expect(stderr).toContain(summary);
-    const whole = await runHere(['--help-all']);
+    const whole = await runHere(['help']);
     expect(whole.stdout).toMatch(/Exit codes[^]*Topics/);
   });
 });
