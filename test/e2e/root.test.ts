@@ -28,6 +28,27 @@ async function notOf(owner: number, folder: string): Promise<string[]> {
 }
 
 it.runIf(process.getuid?.() === 0)(
+  'root works in the directory of another user, who may not read the secrets, until the command has ended',
+  async () => {
+    const { settings, directory } = await startEmbedded();
+    const { WORKBOOK_MIRROR_SERVICE_API_KEY: key, ...others } = settings;
+    const keyFile = join(directory, '../key');
+    await writeFile(keyFile, key, { mode: 0o600 });
+    await chmod(join(directory, '..'), 0o711);
+    await mkdir(directory);
+    await giveTo(DAEMON, directory);
+    const withFile = { ...others, WORKBOOK_MIRROR_SERVICE_API_KEY_FILE: keyFile };
+    expect(await run(['sync', '--quiet'], withFile)).toMatchObject({ exitCode: 0, stderr: '' });
+    expect((await run(['poll'], withFile)).exitCode).toBe(0);
+    expect((await run(['plan'], withFile)).exitCode).toBe(0);
+    await run(['sync', '--quiet', '--branches-exclude', '*'], withFile);
+    const approved = await run(['approve', '--all', '--yes', '--branches-exclude', '*'], withFile);
+    expect(approved.exitCode).toBe(0);
+    expect(approved.stdout).toContain('is no longer mirrored');
+  },
+);
+
+it.runIf(process.getuid?.() === 0)(
   'root, in the directory of another user, leaves only files that the owner may replace, and follows no links of the owner',
   async () => {
     const { settings, directory } = await startEmbedded();

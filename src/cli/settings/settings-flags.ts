@@ -44,11 +44,23 @@ export function addSettingsFlags(command: Command, set: FlagSet): void {
   for (const { flag } of removedSettings) command.addOption(new Option(`${flag} [value]`).hideHelp());
 }
 
-/** Loads the settings for a command: its flags over the environment over the file. @throws MirrorError `settings.invalid` */
+/** The settings that a command has loaded, by its needs. */
+const loadedBefore = new WeakMap<Command, Map<string, unknown>>();
+
+/**
+ * Loads the settings for a command: its flags over the environment over the file. Once root continues as the owner of the directory, who
+ * may not be able to read every file, the settings stay as they were loaded before.
+ * @throws MirrorError `settings.invalid`
+ */
 export function settingsOf<const Needs extends readonly Need[]>(
   command: Command,
   needs: Needs,
 ): LoadedSettings<Needs> {
+  const key = needs.join(' ');
+  const before = loadedBefore.get(command) ?? new Map<string, unknown>();
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the key is the type
+  const known = before.get(key) as LoadedSettings<Needs> | undefined;
+  if (known !== undefined && process.geteuid?.() !== process.getuid?.()) return known;
   const values: Readonly<Record<string, unknown>> = command.optsWithGlobals();
   const onLine = flagsOf(command);
   const flags = { ...onLine };
@@ -63,6 +75,7 @@ export function settingsOf<const Needs extends readonly Need[]>(
     ...(typeof configFile === 'string' ? { configFile } : {}),
   });
   rememberInvocation(invocationOf(loaded, onLine, process.env));
+  loadedBefore.set(command, before.set(key, loaded));
   return loaded;
 }
 
