@@ -1,11 +1,13 @@
-import { chmod, chown, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, chown, cp, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 
+import { MAIN } from '../support/built.ts';
 import { startEmbedded } from '../support/embedded.ts';
-import { run } from '../support/program.ts';
+import { run, start } from '../support/program.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 /** A user who owns nothing else here. */
 const DAEMON = 65_533;
@@ -71,5 +73,22 @@ it.runIf(process.getuid?.() === 0)(
     expect((await run(['approve', '--all'], settings)).exitCode).toBe(0);
     await writeFile(join(directory, '.workbook-mirror/note'), 'x');
     expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);
+  },
+);
+
+it.runIf(process.getuid?.() === 0)(
+  'root refuses to work in the directory of another user, who cannot read the program',
+  async () => {
+    const program = await temporaryFolder();
+    await cp(dirname(MAIN), join(program, 'dist'), { recursive: true });
+    await cp(join(dirname(MAIN), '../package.json'), join(program, 'package.json'));
+    await chmod(program, 0o700);
+    const directory = await temporaryFolder();
+    await chmod(directory, 0o711);
+    await chown(directory, DAEMON, DAEMON);
+    const args = ['history', 'prune', '--older-than', '1d', '--directory', directory];
+    const { exitCode, stderr } = await start(args, {}, '/', join(program, 'dist/main.js')).ended;
+    expect(stderr).toContain(`who cannot read the program in ${program}`);
+    expect(exitCode).toBe(2);
   },
 );

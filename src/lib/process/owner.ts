@@ -1,9 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { ownUserName } from '../disk/place-facts.ts';
 import { unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
+import { PROGRAM_FOLDER } from './program-folder.ts';
 
 /**
  * Makes root continue as the owner of a directory, for as long as the process runs: new files there must be the owner's, and the
@@ -19,14 +21,18 @@ export async function becomeOwnerOf(directory: string): Promise<void> {
   process.setgroups?.([owner.gid]);
   process.setegid?.(owner.gid);
   process.seteuid?.(owner.uid);
-  // access(2) would ask for the real user, who is still root.
-  await stat(join(directory, '.')).catch((error: unknown) => {
-    throw new MirrorError(
-      'directory.unusable',
-      `Root works in ${directory} as its owner, user ${owner.uid}, who cannot get there.`,
-      { cause: error, hint: 'Let that user enter the folders above it (chmod o+x), or make root its owner.' },
-    );
-  });
+  const refuseUnlessOpen = (folder: string, problem: string, hint: string): Promise<unknown> =>
+    // access(2) would ask for the real user, who is still root.
+    stat(join(folder, '.')).catch((cause: unknown) => {
+      const message = `Root works in ${directory} as its owner, user ${owner.uid}, who cannot ${problem}.`;
+      throw new MirrorError('directory.unusable', message, { cause, hint });
+    });
+  const letIn = 'Let that user enter the folders above it (chmod o+x), or make root its owner.';
+  await refuseUnlessOpen(directory, 'get there', letIn);
+  // Parts of the program are loaded when they are needed.
+  const program = fileURLToPath(PROGRAM_FOLDER);
+  const elsewhere = 'Install the program where every user can read it, such as in /usr/local/lib.';
+  await refuseUnlessOpen(program, `read the program in ${program}`, elsewhere);
 }
 
 /** The name of the user of this process. */
