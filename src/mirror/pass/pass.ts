@@ -65,7 +65,7 @@ export async function runPass(
     const lost = await reportLost(context);
     const listing = await context.service.poll(signal, retries === 'all');
     context.emit({ name: 'listing.read', ...flaggedIn(listing) });
-    const ofLists = await reportUpstream(context, listing);
+    const ofLists = await reportUpstream(context, listing, policy.selection);
     await context.store.lock.check();
     // Queued pulls are planned again. This comes before the disk is read: a pull that ends during that still counts as running, and
     // this pass leaves it alone.

@@ -12,7 +12,12 @@ import {
 } from '../plan/actions.ts';
 import { missingSentence } from '../plan/contradictions.ts';
 import type { Held, ListedTarget, Outcome, TargetRecord } from '../plan/record.ts';
-import { type SelectionCheck, selectsNothing, type UnmatchedPattern } from '../plan/selection.ts';
+import {
+  type Selection,
+  type SelectionCheck,
+  selectsNothing,
+  type UnmatchedPattern,
+} from '../plan/selection.ts';
 import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
 import { type Cached, cachedSentence } from '../upstream/answers.ts';
@@ -210,10 +215,11 @@ export async function reportLost({
   return lost;
 }
 
-/** Reports faults of the lists, and which workbooks failed. @returns the faults, a sentence each */
+/** Reports faults of the lists, and which of the selected workbooks failed. @returns the faults, a sentence each */
 export async function reportUpstream(
   context: Pick<PassContext, 'reported' | 'emit' | 'now' | 'state'>,
   listing: Listing,
+  { selects }: Pick<Selection, 'selects'>,
 ): Promise<readonly string[]> {
   for (const problem of context.reported.news('problems', listing.problems))
     context.emit({ name: 'listing.problem', problem });
@@ -223,7 +229,10 @@ export async function reportUpstream(
   if (workbooks === null) return problems;
   const before = await context.state.read('reported-failures');
   if (before === null) return problems;
-  const { events, reported } = reportFailures(before, workbooks, workbooksComplete);
+  const rows = workbooks.filter(
+    ({ failure, repository, branch }) => failure === 0 || selects(repository, branch),
+  );
+  const { events, reported } = reportFailures(before, rows, workbooksComplete);
   for (const event of events) context.emit(event);
   if (!isDeepStrictEqual(reported, before)) await context.state.save('reported-failures', reported);
   return problems;

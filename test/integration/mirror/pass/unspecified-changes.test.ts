@@ -179,6 +179,25 @@ it('a workbook that failed in the service is reported once, and once more when i
   expect(mirror.eventsOf('upstream.workbook_recovered')).toHaveLength(1);
 });
 
+it('a workbook that failed in the service is not reported if its repository or branch is left out', async () => {
+  const { service, mirror } = await startPair(
+    {},
+    { REPOSITORIES_EXCLUDE: 'Travel', BRANCHES_EXCLUDE: 'dev' },
+  );
+  for (const name of ['Accounting', 'Travel']) {
+    const repository = service.addRepository(name, { 'a.xlsx': 'a' });
+    service.write(repository, 'dev', 'b.xlsx', 'b');
+    for (const [branch, path] of [
+      ['main', 'a.xlsx'],
+      ['dev', 'b.xlsx'],
+    ] as const)
+      Object.assign(service.version(repository, branch, path), { failure: 1 });
+  }
+  await mirror.pass();
+  const reported = mirror.eventsOf('upstream.workbook_failed').map(({ workbookId }) => workbookId);
+  expect(reported).toEqual(['Accounting/a.xlsx']);
+});
+
 it('workbooks of a repository that is not listed are reported once, and everything else is mirrored', async () => {
   const { service, mirror } = await startPair({ unlistedIntegrations: ['git.example.com/ghost.git'] });
   seed(service);
