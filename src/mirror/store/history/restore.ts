@@ -241,9 +241,11 @@ export async function restoreToMirror(
   const { published, others } = await store.inventory.read();
   const occupant = [...published, ...others].find((tree) => isInTheWay(tree, target, manifest));
   if (occupant !== undefined) {
+    const isRestored = (occupant.restoredAtMs ?? null) !== null;
+    const origin = isRestored ? 'which was restored from the history' : 'which the service has';
     throw new MirrorError(
       'history.occupied',
-      `${target} cannot be restored into the mirror: ${occupant.path}, which the service has, is there.`,
+      `${target} cannot be restored into the mirror: ${occupant.path}, ${origin}, is there.`,
       { hint: 'Restore into another folder: --to FOLDER.' },
     );
   }

@@ -96,6 +96,9 @@ describe('trees deleted from the service', () => {
     const { mirror, restored } = await retired();
     await restored();
     expect((await mirror.tree('Gone/main')).get('plan.xlsx')?.toString()).toBe('one');
+    const request = { target: 'Gone/main', atMs: null, to: null };
+    const occupied = await mirror.whileClosed(() => refusalOf(mirror, request));
+    expect(occupied.message).toContain('Gone/main, which was restored from the history, is there');
     expect((await mirror.pass()).exitCode).toBe(1);
     await mirror.pass();
     expect(await mirror.targets()).toEqual(['Gone/main', 'Kept/main']);
