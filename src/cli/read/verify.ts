@@ -90,7 +90,7 @@ function repairData({ before, repaired, after }: RepairReport): unknown {
 }
 
 /** Describes a repair to a person. */
-function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
+export function describeRepair({ before, repaired, after }: RepairReport): TerminalText {
   if (repaired === null) return describeVerification(before);
   const { fromDisk, pulled, inventoryWritten } = repaired;
   return textOf(
@@ -100,7 +100,11 @@ function describeRepair({ before, repaired, after }: RepairReport): TerminalText
       `${counted(fromDisk.length, 'target')} repaired from the disk: ${fromDisk.join(', ')}`,
     pulled.length > 0 && `${counted(pulled.length, 'target')} pulled: ${pulled.join(', ')}`,
     inventoryWritten && 'inventory.json was written again',
-    !isClean(after) && ['After the repair:', describeVerification(after)],
+    !isClean(after) && [
+      'After the repair:',
+      describeVerification(after, true),
+      `\`${ownCommand('status')}\` shows why it is not complete.`,
+    ],
   );
 }
 
@@ -122,7 +126,7 @@ function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
   return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
-/** Describes the findings to a person. @param isRepaired whether a repair follows, so that no advice is needed */
+/** Describes the findings to a person. @param isRepaired whether a repair follows or was tried, so that no advice is needed */
 export function describeVerification(report: VerifyReport, isRepaired = false): TerminalText {
   const { unreadableManifests, strays, lost, inventoryProblem } = report;
   const blocks: readonly Lines[] = [

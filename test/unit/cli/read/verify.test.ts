@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { describeVerification } from '../../../../src/cli/read/verify.ts';
+import { describeRepair, describeVerification } from '../../../../src/cli/read/verify.ts';
 import type { VerifiedTarget, VerifyReport } from '../../../../src/mirror/store/verify/verify.ts';
 
 const SIZE = { files: 3, sizeBytes: 3000 };
@@ -77,5 +77,15 @@ describe('the report of a verification', () => {
     expect(String(describeVerification(report({ isComplete: false, selected: 7 })))).toBe(
       'Interrupted after 1 of 7: 1 target, 3 files, 3.0 kB, verified in 1.5 s: all as published.',
     );
+  });
+});
+
+describe('the report of a repair', () => {
+  it('leads to the reason if something still differs, and not to the same command again', () => {
+    const repaired = { fromDisk: [], pulled: [], inventoryWritten: false };
+    const differs = report({ targets: [DIFFERS] });
+    const text = String(describeRepair({ before: differs, repaired, after: differs }));
+    expect(text).toMatch(/\n`workbook-mirror status` shows why it is not complete\.$/);
+    expect(text).not.toContain('--repair');
   });
 });
