@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { dirname } from 'node:path';
 
 import {
@@ -24,30 +25,28 @@ import { removalMessage } from './removed-settings.ts';
  * @param path absolute; its folder is where relative paths in the file start
  */
 export function fileLayer(content: Uint8Array, path: string): Layer {
-  let text: string;
-  try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(content);
-  } catch {
-    return failed({ kind: 'file', detail: path }, 'expected a YAML file in UTF-8');
-  }
-  const reader = new FileReader(text, path);
-  return Object.assign(reader.layer, { isComplete: reader.read() });
+  if (!isUtf8(content)) return failed({ kind: 'file', detail: path }, 'expected a YAML file in UTF-8');
+  const layer = new Layer();
+  layer.isComplete = new FileReader(new TextDecoder().decode(content), path, layer).read();
+  return layer;
 }
 
 /** The layer of a file that cannot be used at all. */
 export function failed(source: SettingSource | undefined, message: string): Layer {
   const layer = new Layer();
   layer.refuse(undefined, source, message);
-  return Object.assign(layer, { isComplete: false });
+  layer.isComplete = false;
+  return layer;
 }
 
 class FileReader {
-  readonly layer = new Layer();
+  readonly #layer: Layer;
   readonly #path: string;
   readonly #lines = new LineCounter();
   readonly #document: Document.Parsed;
 
-  constructor(text: string, path: string) {
+  constructor(text: string, path: string, layer: Layer) {
+    this.#layer = layer;
     this.#path = path;
     this.#document = parseDocument(text, { lineCounter: this.#lines, prettyErrors: false });
   }
@@ -66,7 +65,7 @@ class FileReader {
   }
 
   #note(setting: string | undefined, offset: number | undefined, message: string): void {
-    this.layer.refuse(setting, this.#source(offset), message);
+    this.#layer.refuse(setting, this.#source(offset), message);
   }
 
   #readPair(pair: Pair, prefix: string): void {
@@ -98,7 +97,7 @@ class FileReader {
       // "apiKey:SECRET" without a space continues the value of the line above, and would be shown with it.
       this.#note(name, offset, 'expected a value on one line (is the space after the next colon missing?)');
     } else
-      this.layer.values.set(name, {
+      this.#layer.values.set(name, {
         value: kind === 'list' ? texts : kind === 'command' ? JSON.stringify(texts) : texts.join(''),
         source: this.#source(offset),
         base: dirname(this.#path),

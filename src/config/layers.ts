@@ -133,20 +133,11 @@ export function credentialLayer(directory = ''): Layer {
   return layer;
 }
 
-/** Splits at commas, except within the braces of a pattern. */
+/** Splits at commas, except within the braces of a pattern, which may hold braces, too; unpaired braces are ordinary characters. */
 function splitList(text: string): string[] {
   if (text.trim() === '') return [];
-  const entries = [''];
-  let depth = 0;
-  for (const character of text) {
-    if (character === '{') depth += 1;
-    if (character === '}') depth -= 1;
-    if (character === ',' && depth === 0) entries.push('');
-    else entries.push(`${entries.pop() ?? ''}${character}`);
-    if (depth < 0) break;
-  }
-  // Braces that do not pair up are ordinary characters.
-  return (depth === 0 ? entries : text.split(',')).map((entry) => entry.trim());
+  const marked = text.replaceAll(/\{(?:[^{}]|\{[^{}]*\})*\}/g, (group) => group.replaceAll(',', '\0'));
+  return marked.split(',').map((entry) => entry.replaceAll('\0', ',').trim());
 }
 
 /**
@@ -164,12 +155,21 @@ export function resolveSettings<const T extends readonly Need[]>(
 ): Resolution<T> {
   const whole = new Layer();
   whole.problems.push(...layers.flatMap(({ problems }) => problems));
+  const all = [...layers, defaults];
   const settings = {};
   const sources: Record<string, SettingSource> = {};
   for (const setting of settingDescriptors) {
-    const { own, file } = strongest(setting.fileOf ?? setting.name, [...layers, defaults], whole);
-    const given = setting.fileOf === undefined ? own : file;
-    sources[setting.name] = (given ?? file)?.source ?? DEFAULT_SOURCE;
+    const name = setting.fileOf ?? setting.name;
+    const fileName = fileSettingOf(name)?.name ?? '';
+    const layer = all.find(({ values }) => values.has(name) || values.has(fileName));
+    const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
+    if (own !== undefined && file !== undefined) {
+      const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
+      whole.refuse(name, undefined, message);
+    }
+    const fromFile = own === undefined ? file : undefined;
+    const given = setting.fileOf === undefined ? own : fromFile;
+    sources[setting.name] = (given ?? fromFile)?.source ?? DEFAULT_SOURCE;
     if (given !== undefined) takeValue(settings, setting, given, whole, needs.includes('service'));
   }
   const { problems } = whole;
@@ -179,21 +179,6 @@ export function resolveSettings<const T extends readonly Need[]>(
     throw settingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
   // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is wrong or missing
   return { settings: settings as Resolution<T>['settings'], sources };
-}
-
-/** The value of a setting, or the file of a secret, from the strongest layer that has either. A layer with both is a problem. */
-function strongest(
-  name: string,
-  layers: readonly Layer[],
-  whole: Layer,
-): { readonly own?: Given | undefined; readonly file?: Given | undefined } {
-  const fileName = fileSettingOf(name)?.name ?? '';
-  const layer = layers.find(({ values }) => values.has(name) || values.has(fileName));
-  const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
-  if (own === undefined || file === undefined) return { own, file };
-  const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
-  whole.refuse(name, undefined, message);
-  return { own };
 }
 
 /** Secrets that a command uses only if it also needs the service, or that it can do without. */

@@ -15,25 +15,23 @@ const MAX_SECRET_BYTES = 65_536;
 /** The most keys in one text: a longer text is some other file, whose lines must not be sent to the service. */
 const MAX_KEYS = 10;
 
-type Values = readonly [string, ...string[]];
-
 /** Values that must not be printed: only the revealing methods return them, everything else a mask. */
 export class Secret {
-  readonly #read: () => Values;
+  readonly #read: () => readonly string[];
   readonly #mask: string;
 
   /**
    * @param read returns the values; called each time that they are revealed
    * @param mask the text that is printed in their place
    */
-  constructor(read: () => Values, mask: string = MASK) {
+  constructor(read: () => readonly string[], mask: string = MASK) {
     this.#read = read;
     this.#mask = mask;
   }
 
   /** The value, or the first of several, for the one place that sends it. */
   reveal(): string {
-    return this.#read()[0];
+    return this.#read()[0] ?? '';
   }
 
   /** All values, in order. */
@@ -87,7 +85,7 @@ const anyText: SecretCheck = () => undefined;
  * @param where the start of the messages: the source of the text
  * @throws MirrorError `settings.invalid`, never with a part of the text
  */
-function parseSecret(text: string, check: SecretCheck, holdsSeveral: boolean, where = ''): Values {
+function parseSecret(text: string, check: SecretCheck, holdsSeveral: boolean, where = ''): readonly string[] {
   const whole = text.replace(/[\r\n]+$/, '');
   const lines = holdsSeveral ? whole.split(/\r\n|\r|\n/) : [whole];
   const values = new Set<string>();
@@ -98,11 +96,10 @@ function parseSecret(text: string, check: SecretCheck, holdsSeveral: boolean, wh
       throw invalidValue(`${where}${lines.length === 1 ? '' : `line ${index + 1} `}${problem}`);
     values.add(line);
   }
-  const [first, ...more] = values;
-  if (first === undefined) throw invalidValue(`${where}is empty`);
+  if (values.size === 0) throw invalidValue(`${where}is empty`);
   if (values.size > MAX_KEYS)
     throw invalidValue(`${where}holds more than ${MAX_KEYS} keys: is it another file?`);
-  return [first, ...more];
+  return [...values];
 }
 
 /** The check of a key: an address was given in its place. */
@@ -123,7 +120,7 @@ export function inlineSecret(text: string, check = anyText, holdsSeveral = false
 }
 
 /** The values of pipes and devices, by path. Reading one again would wait for another writer, and the program would hear no signal. */
-const readOnce = new Map<string, Values>();
+const readOnce = new Map<string, readonly string[]>();
 
 /**
  * A secret in a file. It is read again when the file has changed; while the file is missing, empty or unusable the
@@ -134,8 +131,8 @@ const readOnce = new Map<string, Values>();
  */
 export function fileSecret(path: string, check = anyText, holdsSeveral = false): Secret {
   let stamp = '';
-  let values: Values | null = null;
-  const read = (): Values => {
+  let values: readonly string[] | null = null;
+  const read = (): readonly string[] => {
     // The metadata comes first: content newer than its stamp is read once more; in the other order a change would be missed.
     const stat = statSync(path, { bigint: true });
     // The change time reveals a new content of the same length whose modification time was set back.

@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
 
 /** A request that is answered with an error; not an error of the service itself. */
@@ -73,20 +74,16 @@ export async function readBody(
   return room.subarray(0, sizeBytes);
 }
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true });
-
 /**
  * Decodes a body; a byte order mark is left out. Any other encoding is refused: names would be stored with replacement characters.
  * @throws RequestError 400 for a body that is not UTF-8
  */
 export function textOfBody(bytes: Uint8Array): string {
-  try {
-    return UTF8.decode(bytes);
-  } catch {
+  if (!isUtf8(bytes))
     throw invalid(
       'the body of this request must be UTF-8: send its text as UTF-8 bytes (Windows PowerShell 5.1 sends Latin-1 otherwise)',
     );
-  }
+  return new TextDecoder().decode(bytes);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isAscii } from 'node:buffer';
+import { isAscii, isUtf8 } from 'node:buffer';
 
 import { Entry, type ExtraField, parseExtraFields } from 'yauzl';
 
@@ -83,8 +83,6 @@ export function parseFacts(
 
 const UTF8_FLAG = 0x800;
 
-const UTF8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
-
 /** The characters of code page 437 from 0x80 on. */
 const CODE_PAGE_437 =
   'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0';
@@ -102,15 +100,12 @@ function decodeName(
 ): { readonly name: string; readonly isDecodable: boolean } {
   // One text in memory instead of two, for names in ASCII.
   if (isAscii(bytes)) return { name: nameBytes, isDecodable: true };
-  try {
-    return { name: UTF8.decode(bytes), isDecodable: true };
-  } catch {
-    if ((flags & UTF8_FLAG) !== 0) return { name: bytes.toString('utf8'), isDecodable: false };
-    const characters = [...bytes].map((byte) =>
-      byte < 0x80 ? String.fromCharCode(byte) : (CODE_PAGE_437[byte - 0x80] ?? ''),
-    );
-    return { name: characters.join(''), isDecodable: true };
-  }
+  const isDecodable = isUtf8(bytes);
+  if (isDecodable || (flags & UTF8_FLAG) !== 0) return { name: bytes.toString(), isDecodable };
+  const characters = [...bytes].map((byte) =>
+    byte < 0x80 ? String.fromCharCode(byte) : (CODE_PAGE_437[byte - 0x80] ?? ''),
+  );
+  return { name: characters.join(''), isDecodable: true };
 }
 
 /** The extra fields of an entry (APPNOTE 6.3.10, section 4.5); null if one is longer than the bytes. */
