@@ -16,25 +16,16 @@ export function quoted(name: string): string {
   );
 }
 
-/** A reason why the policy refuses an archive. */
-export interface Refusal {
-  /** A full sentence that names the entry. */
-  readonly message: string;
-  /** A remedy, if it is not to correct the entry. */
-  readonly advice?: string;
-}
-
-/** The refusal of an entry; the fault follows the entry's name. */
-export function entryRefusal(name: string, fault: string, advice?: string): Refusal {
-  const message = `The archive's entry ${quoted(name)} ${fault}.`;
-  return advice === undefined ? { message } : { message, advice };
-}
-
-/** The error for an archive that the policy refuses. */
-export function refused({ message, advice = 'Correct it in the service' }: Refusal): MirrorError {
+/** The error for an archive that the policy refuses. @param advice a remedy */
+export function refused(message: string, advice = 'Correct it in the service'): MirrorError {
   return new MirrorError('archive.refused', message, {
     hint: `The published tree stays as it is. ${advice}; it is tried again when its versions change, after an hour, or at once by \`retry\`.`,
   });
+}
+
+/** The error for an entry for which the policy refuses the archive; the fault follows the entry's name. */
+export function refusedEntry(name: string, fault: string, advice?: string): MirrorError {
+  return refused(`The archive's entry ${quoted(name)} ${fault}.`, advice);
 }
 
 /** The error for a damaged archive: another download may succeed. */
@@ -65,21 +56,21 @@ export interface ArchiveLimits {
   readonly nameTwins: 'refuse' | 'accept';
 }
 
-/** The refusal of an archive whose files have too many bytes together. @param name the largest entry, or the one over the limit */
-export function sizeRefusal(name: string, fault: string, { maxUnpackedBytes }: ArchiveLimits): Refusal {
-  return entryRefusal(
+/** The error for an archive whose files have too many bytes together. @param name the largest entry, or the one over the limit */
+export function sizeRefusal(name: string, fault: string, { maxUnpackedBytes }: ArchiveLimits): MirrorError {
+  return refusedEntry(
     name,
     `${fault}, and archive.maxUnpackedSize allows ${maxUnpackedBytes}`,
     'Make it smaller in the service, or raise archive.maxUnpackedSize',
   );
 }
 
-/** The refusal of an archive with too many entries, or files and folders. */
-export function countRefusal(what: string, { maxEntries }: ArchiveLimits): Refusal {
-  return {
-    message: `The archive ${what}, and archive.maxEntries allows ${maxEntries}.`,
-    advice: 'Make it smaller in the service, or raise archive.maxEntries',
-  };
+/** The error for an archive with too many entries, or files and folders. */
+export function countRefusal(what: string, { maxEntries }: ArchiveLimits): MirrorError {
+  return refused(
+    `The archive ${what}, and archive.maxEntries allows ${maxEntries}.`,
+    'Make it smaller in the service, or raise archive.maxEntries',
+  );
 }
 
 const NAME_BYTES_PER_ENTRY = 128;
@@ -190,7 +181,7 @@ interface Name {
  * unless they are accepted. A folder may be named several times. Folders without their own entries count
  * as well, so that a few deep names cannot make millions of folders.
  */
-export function refusalTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): Refusal | null {
+export function refusalTogether(entries: Iterable<TreeEntry>, limits: ArchiveLimits): MirrorError | null {
   const root: Name = { kind: 'folder', names: null, forms: null };
   let count = 0;
   for (const { path, kind } of entries) {
@@ -228,7 +219,7 @@ function collision(
   start: number,
   end: number,
   { nameTwins }: ArchiveLimits,
-): Refusal | null {
+): MirrorError | null {
   if (nameTwins === 'accept') return null;
   const segment = path.slice(start, end);
   const form = foldName(segment);
@@ -238,7 +229,7 @@ function collision(
     folder.forms.set(form, segment);
     return null;
   }
-  return entryRefusal(
+  return refusedEntry(
     path.slice(0, end),
     `differs from ${quoted(path.slice(0, start) + twin)} only in case or Unicode form`,
     'Rename one in the service, or set archive.nameTwins to accept',
@@ -246,14 +237,19 @@ function collision(
 }
 
 /** The refusal of an entry whose path, up to an end, another entry has as well; null if both mean a folder. */
-function clash(path: string, end: number, known: TreeEntry['kind'], kind: TreeEntry['kind']): Refusal | null {
+function clash(
+  path: string,
+  end: number,
+  known: TreeEntry['kind'],
+  kind: TreeEntry['kind'],
+): MirrorError | null {
   if (known === 'folder' && kind === 'folder') return null;
-  if (known !== 'folder' && kind !== 'folder') return entryRefusal(path, 'occurs twice');
+  if (known !== 'folder' && kind !== 'folder') return refusedEntry(path, 'occurs twice');
   const name = path.slice(0, end);
-  if (known !== 'skip' && kind !== 'skip') return entryRefusal(name, 'is a file and a folder at once');
+  if (known !== 'skip' && kind !== 'skip') return refusedEntry(name, 'is a file and a folder at once');
   return end < path.length
-    ? entryRefusal(path, `leads through ${quoted(name)}, which is a link or a special file`)
-    : entryRefusal(path, 'is a link or a special file, and a folder at once');
+    ? refusedEntry(path, `leads through ${quoted(name)}, which is a link or a special file`)
+    : refusedEntry(path, 'is a link or a special file, and a folder at once');
 }
 
 /** Whether an archive has one folder around everything, judged by its names and the listing. */

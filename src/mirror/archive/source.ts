@@ -3,6 +3,7 @@ import { closeSync, constants, openSync, readSync, rmSync, writeSync } from 'nod
 import { setImmediate as pause } from 'node:timers/promises';
 import type { MessagePort } from 'node:worker_threads';
 
+import type { MirrorError } from '../../lib/errors/errors.ts';
 import { entriesOf, type ZipEntry } from '../../lib/zip/directory.ts';
 import { ENCRYPTION_FLAGS, isSameContent } from '../../lib/zip/entry-facts.ts';
 import { type DirectoryPlace, END_AREA_BYTES, readEnd, endedEarly } from '../../lib/zip/end-record.ts';
@@ -12,14 +13,13 @@ import {
   countRefusal,
   damaged,
   damagedEntry,
-  entryRefusal,
   type EntryVerdict,
   judgeEntry,
   maxNameBytes,
   misplaced,
   quoted,
   refused,
-  type Refusal,
+  refusedEntry,
   refusalTogether,
   sizeRefusal,
 } from './policy.ts';
@@ -193,9 +193,8 @@ export function listEntries(
 ): readonly ListedEntry[] {
   const tailBytes = Math.min(kept.sizeBytes - kept.startBytes, END_AREA_BYTES);
   const end = readEnd(kept.read(kept.sizeBytes - tailBytes, tailBytes), kept.sizeBytes);
-  if (end.isMultiDisk) throw refused({ message: 'The archive is one part of several.' });
-  if (end.entryCount > limits.maxEntries)
-    throw refused(countRefusal(`has ${end.entryCount} entries`, limits));
+  if (end.isMultiDisk) throw refused('The archive is one part of several.');
+  if (end.entryCount > limits.maxEntries) throw countRefusal(`has ${end.entryCount} entries`, limits);
   if (lastTaken !== null && end.offset < kept.startBytes)
     throw damagedEntry(lastTaken, `overlaps ${DIRECTORY}`);
   const judged = judgeEntries(kept, end, limits);
@@ -203,7 +202,7 @@ export function listEntries(
     judged.map(({ verdict }) => verdict),
     limits,
   );
-  if (refusal !== null) throw refused(refusal);
+  if (refusal !== null) throw refusal;
   return inOrder(judged, end.offset);
 }
 
@@ -213,7 +212,7 @@ type JudgedEntry = Omit<ListedEntry, 'next'>;
 function judgeEntries(kept: KeptBytes, end: DirectoryPlace, limits: ArchiveLimits): readonly JudgedEntry[] {
   const judged: JudgedEntry[] = [];
   let greatest: Pick<ZipEntry, 'name' | 'sizeBytes'> = { name: '', sizeBytes: -1 };
-  let refusal: Refusal | null = null;
+  let refusal: MirrorError | null = null;
   let totalBytes = 0;
   let nameBytes = 0;
   for (const entry of entriesOf((...part) => kept.read(...part), end)) {
@@ -221,17 +220,17 @@ function judgeEntries(kept: KeptBytes, end: DirectoryPlace, limits: ArchiveLimit
     nameBytes += entry.nameBytes.length;
     if (entry.sizeBytes > greatest.sizeBytes) greatest = entry;
     const verdict = judgeEntry(entry);
-    if (verdict.kind === 'refuse') refusal ??= entryRefusal(entry.name, verdict.fault);
+    if (verdict.kind === 'refuse') refusal ??= refusedEntry(entry.name, verdict.fault);
     else if (nameBytes <= maxNameBytes(limits)) judged.push({ entry, verdict });
   }
   if (nameBytes > maxNameBytes(limits))
-    refusal ??= { message: 'The names of the entries of the archive have too many bytes together.' };
+    refusal ??= refused('The names of the entries of the archive have too many bytes together.');
   if (totalBytes > limits.maxUnpackedBytes) {
     const fault = `would unpack to ${greatest.sizeBytes} of ${totalBytes} bytes`;
     refusal ??= sizeRefusal(greatest.name, fault, limits);
   }
   // Only now: a directory whose entries cannot all be read is damaged, not refused.
-  if (refusal !== null) throw refused(refusal);
+  if (refusal !== null) throw refusal;
   return judged;
 }
 

@@ -24,7 +24,6 @@ import {
   judgeEntry,
   maxNameBytes,
   misplaced,
-  refused,
   sizeRefusal,
 } from './policy.ts';
 import { Arrival, contradiction, KeptBytes, listEntries, OTHER_CONTENT, type Source } from './source.ts';
@@ -271,7 +270,7 @@ async function unpackContent(
   try {
     await takeContent(source, header, expected?.compressedBytes ?? Infinity, file);
     if (expected === null && file.fault === TOO_MUCH)
-      throw refused(sizeRefusal(name, 'makes the files too large together', limits));
+      throw sizeRefusal(name, 'makes the files too large together', limits);
     if (expected === null && file.fault !== null) throw damagedEntry(name, file.fault);
     const outcome = file.end(expected);
     // A failure is handled where the result is awaited.
