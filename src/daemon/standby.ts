@@ -11,7 +11,7 @@ import { eventFailure } from '../mirror/pass/events.ts';
 import type { EventSink } from '../app/events.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
-import { obstacleToWriting, OtherCountError } from '../mirror/store/shards.ts';
+import { lockForWriting, OtherCountError } from '../mirror/store/shards.ts';
 import { failureIn, type LoadSettings } from './settings/live-settings.ts';
 import type { Notifier } from './supervision/notify.ts';
 import type { Control } from './triggers/control.ts';
@@ -158,10 +158,10 @@ async function watchDirectory(first: Loaded): Promise<() => Promise<MirrorError 
       known ??= id;
       if (id !== known)
         return new MirrorError('directory.replaced', `${directory} is not the directory that was locked.`);
-      const obstacle = await obstacleToWriting(layout, shard ?? null, native);
-      return obstacle !== null && mayWait(obstacle, first) ? obstacle : null;
+      await (await lockForWriting(layout, shard ?? null, native)).release();
+      return null;
     } catch (error) {
-      return toMirrorError(error);
+      return error instanceof LockedError && !mayWait(error, first) ? null : toMirrorError(error);
     }
   };
 }

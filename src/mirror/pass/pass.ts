@@ -32,7 +32,7 @@ import { publishesWhole } from '../store/publish/moves.ts';
 import { recover } from '../store/publish/journal.ts';
 import { sweep } from '../store/publish/sweep.ts';
 import type { StoreReader } from '../store/directory.ts';
-import { readApprovals, readFormerAddress, saveTargets } from '../store/documents.ts';
+import { readApprovals, readTargetList, saveTargets } from '../store/documents.ts';
 
 /** How a pass went. */
 export interface PassReport {
@@ -124,7 +124,7 @@ export async function planPass(
   const mirrored = new Set([...published, ...others].map(({ repository }) => repository.id));
   const isOtherService =
     listsNoneOf(mirrored, listing) &&
-    isOtherServiceApproved(listing, mirrored.size, approvals, await readFormerAddress(layout));
+    isOtherServiceApproved(listing, mirrored.size, approvals, (await readTargetList(layout)).address);
   // Without its records a pass still works from the disk: it only makes more requests.
   const remembered = await context.state.records().catch(() => new Map<string, TargetRecord>());
   const nowMs = context.now();

@@ -55,10 +55,10 @@ const listSchema = z.object({
   written_at: z.iso.datetime(),
 });
 
-/** Reads the list, which anyone who can write to the directory or a backup may have written. @throws system errors of reading */
+/** Reads the list, which anyone who can write to the directory or a backup may have written. @throws MirrorError `disk.*` */
 export async function readTargetList(layout: DirectoryLayout): Promise<TargetList> {
   const nothing = { writtenAtMs: 0, address: null, targets: [] };
-  const text = await readOwnText(layout.targetList, MAX_LIST_BYTES);
+  const text = await onDisk('reading the inventory', () => readOwnText(layout.targetList, MAX_LIST_BYTES));
   if (text === null) return { state: 'missing', ...nothing };
   try {
     const { written_at: writtenAt, service = null, targets } = listSchema.parse(JSON.parse(text));
@@ -71,11 +71,6 @@ export async function readTargetList(layout: DirectoryLayout): Promise<TargetLis
   } catch {
     return { state: 'damaged', ...nothing };
   }
-}
-
-/** The address of the service that was mirrored last; null if it is not on record. @throws MirrorError `disk.failed` */
-export async function readFormerAddress(layout: DirectoryLayout): Promise<string | null> {
-  return (await onDisk('reading the inventory', () => readTargetList(layout))).address;
 }
 
 /**
@@ -149,7 +144,7 @@ export interface ListCheck {
 export async function checkTargetList(
   store: Pick<MirrorStore, 'layout' | 'inventory' | 'now'>,
 ): Promise<ListCheck> {
-  const list = await onDisk('reading the inventory', () => readTargetList(store.layout));
+  const list = await readTargetList(store.layout);
   const problem = list.state === 'damaged' ? 'it is not a list of targets as this program writes it' : null;
   return { inventory: list.state, inventoryProblem: problem, lost: await findLost(store, list) };
 }

@@ -1,8 +1,9 @@
-import { constants, open, readdir, rename, rm } from 'node:fs/promises';
+import { readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLock, lockDirectory, LockedError, lockWithin } from '../../lib/disk/lock.ts';
+import { openOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
@@ -48,21 +49,6 @@ export async function lockForWriting(
     };
   } catch (error) {
     await whole.release();
-    throw error;
-  }
-}
-
-/** Why a directory cannot be locked for writing now; null if it can. @throws MirrorError `directory.unusable`, system errors */
-export async function obstacleToWriting(
-  layout: DirectoryLayout,
-  shard: Shard | null,
-  native: NativeCalls,
-): Promise<LockedError | null> {
-  try {
-    await (await lockForWriting(layout, shard, native)).release();
-    return null;
-  } catch (error) {
-    if (error instanceof LockedError) return error;
     throw error;
   }
 }
@@ -125,8 +111,7 @@ export async function withCommonLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   if (shardIndex === null) return work();
-  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const handle = await onDisk('opening a lock', () => open(commonLock, flags, 0o600));
+  const handle = await onDisk('opening a lock', () => openOwnFile(commonLock));
   try {
     if (!(await lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS)))
       throw new MirrorError(
