@@ -81,7 +81,7 @@ export type EventSink = (event: MirrorEvent) => void;
 /** How loud an event is in the log. */
 export type EventLevel = 'debug' | 'info' | 'warn' | 'error';
 
-/** The table of events: the level of each, and its meaning for `help`. */
+/** The table of events: how loud each is in the log, and its meaning for `help`. */
 export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, meaning: string]>> = {
   'daemon.started': ['info', 'The daemon runs.'],
   'daemon.scheduled': ['debug', 'The time of the next pass.'],
@@ -106,41 +106,26 @@ export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, mea
   'target.held': ['warn', 'The pass leaves a target as it is on purpose, with the reason.'],
   'deletion.held': ['error', 'A large deletion waits. `approve TARGET` shows it, and asks.'],
   'deletion.approved': ['info', 'A deletion that someone approved is carried out.'],
-  'target.missing': [
-    'warn',
-    'The service no longer lists a target. It stays until two complete lists lack it.',
-  ],
+  'target.missing': ['warn', 'The service no longer lists a target, kept until two complete lists lack it.'],
   'target.absent': ['info', 'The service has no contents for a target, so far.'],
   'target.failed': ['error', 'A pull failed, with its error code. The published tree stays.'],
   'target.drifted': ['warn', 'Someone changed a published tree. `poll` repairs it.'],
   'target.whole': ['info', 'A changed tree is as its manifest says again.'],
   'target.lost': ['warn', 'Someone removed a tree and its manifest. It is pulled again.'],
   'inventory.damaged': ['warn', '`inventory.json` cannot be used. It is written again.'],
-  'drift.unwatched': [
-    'warn',
-    'Some trees cannot be watched; they are checked after each pass. Raise fs.inotify.max_user_watches.',
-  ],
+  'drift.unwatched': ['warn', 'Some trees are checked, not watched. Raise fs.inotify.max_user_watches.'],
   'target.skipped_entries': ['warn', 'Links or special files of an archive are not mirrored.'],
-  'upstream.workbook_failed': [
-    'warn',
-    'The service failed to process a workbook. It is mirrored all the same.',
-  ],
+  'upstream.workbook_failed': ['warn', 'The service failed to process a workbook. It is still mirrored.'],
   'upstream.workbook_recovered': ['info', 'The service has processed the workbook.'],
   'history.pruned': ['info', 'The history deleted a state.'],
   'publish.recovered': ['warn', 'A publish that a crash cut off was finished.'],
-  'publish.fallback': [
-    'warn',
-    'The file system lacks something, so readers may see a tree between two states. Use `publish: link`.',
-  ],
+  'publish.fallback': ['warn', 'Readers may see a tree between two states. Use `publish: link`.'],
   'publish.sweep_failed': ['warn', 'Replaced trees cannot be deleted. The next pass tries again.'],
   'service.retry': ['warn', 'A request is repeated.'],
   'credentials.refused': ['error', 'The service refuses all keys of a setting.'],
   'credentials.accepted': ['info', 'The service accepts a key, with its position in the file.'],
   'settings.reloaded': ['info', 'Changed settings are in force.'],
-  'settings.refused': [
-    'error',
-    'Changed settings are wrong, and the old ones stay. `config check` says why.',
-  ],
+  'settings.refused': ['error', 'Changed settings are wrong, the old ones stay. Use `config check`.'],
   'settings.restart_needed': ['warn', 'These settings apply after a restart.'],
   'settings.restart_unneeded': ['info', 'No changed setting needs a restart any more.'],
   'log.level_changed': ['info', 'The log level changed.'],
@@ -153,10 +138,7 @@ export const EVENTS: Readonly<Record<EventName, readonly [level: EventLevel, mea
   'hook.failed': ['error', 'A hook command failed; it runs again.'],
   'notification.failed': ['warn', 'The webhook or heartbeat did not take a request.'],
   'loop.stuck': ['error', 'The pass makes no progress. A supervisor restarts the daemon.'],
-  'locks.unshared': [
-    'warn',
-    'Other machines do not see the locks of the directory: do not run instances on two machines.',
-  ],
+  'locks.unshared': ['warn', 'Other machines do not see the locks here. Run instances on one machine.'],
   'standby.began': ['info', 'Another instance works; this one waits for it to end.'],
   'standby.ended': ['warn', 'This instance took over.'],
   'control.unavailable': ['warn', 'Commands cannot reach the daemon. `kill -HUP` still asks for a pass.'],

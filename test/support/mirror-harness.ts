@@ -1,4 +1,4 @@
-import { MirrorStatusReader } from '../../src/daemon/status/mirror-status.ts';
+import { createMirrorStatus } from '../../src/daemon/status/mirror-status.ts';
 import { reportShare } from '../../src/daemon/status/share-report.ts';
 import { hash } from 'node:crypto';
 import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
@@ -163,7 +163,7 @@ export class MirrorHarness {
 
   /** Has the instance tell the others how its share stands, as after a pass. */
   async reportShare(): Promise<void> {
-    const reader = new MirrorStatusReader(() => this.loaded, this.opened);
+    const reader = createMirrorStatus(() => this.loaded, this.opened);
     await reportShare(reader.read, this.opened, null);
   }
 

@@ -8,7 +8,7 @@ import { type PassOutcome, passOutcome, type TaskPlace, type TaskSettings } from
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
-import { MirrorStatusReader } from '../../daemon/status/mirror-status.ts';
+import { createMirrorStatus } from '../../daemon/status/mirror-status.ts';
 import { reportShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { closing } from '../../lib/concurrency/shared-work.ts';
@@ -91,7 +91,7 @@ export async function sync(
     progress.close();
     throw error;
   });
-  const status = new MirrorStatusReader(() => settings, mirror);
+  const status = createMirrorStatus(() => settings, mirror);
   const choose = (paths: readonly string[]): readonly string[] =>
     chosenTargets(names, mirror.store.layout.mirror, paths);
   const hooks = createHooks(() => settings, mirror, emitAll, status.read);

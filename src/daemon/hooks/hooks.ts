@@ -7,7 +7,7 @@ import { Places } from '../../lib/concurrency/concurrency.ts';
 import { KILL_GRACE_MS } from '../../lib/process/run.ts';
 import { scrub } from '../../lib/text/scrub.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
-import type { StatusService } from '../status/status-service.ts';
+import type { ReadMirror } from '../status/mirror-status.ts';
 import { AfterPublish } from './after-publish.ts';
 import { createHttpHooks, type HttpHooks } from './http-hooks.ts';
 import {
@@ -42,7 +42,7 @@ export function createHooks(
   current: () => SettingsFor<'directory'>,
   { store, state, onPublished }: Pick<Mirror, 'store' | 'state' | 'onPublished'>,
   emit: EventSink,
-  readMirror: StatusService['readMirror'],
+  readMirror: ReadMirror,
 ) {
   const masked = (text: string): string => scrub(text, secretsOf(current()));
   const afterPublish = new AfterPublish({
@@ -82,7 +82,7 @@ function startNotifying(
   hooks: () => HttpHooks,
   state: Mirror['state'],
   emit: EventSink,
-  readMirror: StatusService['readMirror'],
+  readMirror: ReadMirror,
   scrub: (text: string) => string,
 ) {
   const looks = new Places(1);

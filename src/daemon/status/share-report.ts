@@ -4,7 +4,7 @@ import { MirrorError } from '../../lib/errors/errors.ts';
 import { isLeftAlone, isWell } from '../../app/target-status.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
-import type { MirrorStatusReader } from './mirror-status.ts';
+import type { ReadMirror } from './mirror-status.ts';
 
 /**
  * Reports the state of an instance's share to all others, after a pass: in the directory and, if it is remote, in the state.
@@ -13,7 +13,7 @@ import type { MirrorStatusReader } from './mirror-status.ts';
  * @param failure why the whole pass failed; null if it did not
  */
 export async function reportShare(
-  readMirror: MirrorStatusReader['read'],
+  readMirror: ReadMirror,
   { store, state }: Pick<Mirror, 'store' | 'state'>,
   failure: unknown,
 ): Promise<void> {

@@ -8,32 +8,19 @@ import { shareWork } from '../../lib/concurrency/shared-work.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { ProgressMonitor } from '../supervision/progress-monitor.ts';
 import { type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
-import { MirrorStatusReader } from './mirror-status.ts';
+import { createMirrorStatus } from './mirror-status.ts';
 import { livenessOf } from './readiness.ts';
 import { createRecentChanges } from './recent-changes.ts';
 import { initialLive, nextLive } from './live.ts';
-import type { DaemonReport, Live, Liveness, ReportWithoutChanges } from './status-schema.ts';
+import type { DaemonReport, Liveness, ReportWithoutChanges } from './status-schema.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import { describeEvent } from '../../app/messages.ts';
 import type { Mirror } from '../../app/open-mirror.ts';
 import { packageVersion } from '../../lib/process/program-folder.ts';
 
-/** The single source of the daemon's status for status page, health, metrics and supervisor. */
-export interface StatusService {
-  /** Receives events, without secrets. */
-  readonly sink: EventSink;
-  readonly live: () => Live;
-  /** Whether the daemon makes progress; reads no disk. */
-  readonly liveness: () => Liveness;
-  /** Everything that health checks and metrics need. */
-  readonly report: () => Promise<ReportWithoutChanges>;
-  /** The rest of the report, which may take long: it reads manifests. */
-  readonly changes: (targets: readonly TargetStatus[]) => Promise<DaemonReport['changes']>;
-  readonly readMirror: MirrorStatusReader['read'];
-  /** Whether work is running whose progress is worth showing. */
-  readonly isBusy: () => boolean;
-}
+/** The status of a daemon. */
+export type StatusService = ReturnType<typeof createStatusService>;
 
 /**
  * Whether all is well now, as in `/readyz`, for the exit codes of `sync` and `poll --wait` after their pass.
@@ -69,7 +56,7 @@ const OUTDATING: ReadonlySet<string> = new Set([
 const NOTICES_KEPT = 200;
 
 /**
- * Makes the status of a daemon.
+ * Makes the status of a daemon: the single source for status page, health, metrics and supervisor.
  * @param current gives the settings in force
  * @param progress monitors the progress of the running work
  */
@@ -77,10 +64,10 @@ export function createStatusService(
   current: () => SettingsFor<'service' | 'directory'>,
   mirror: Pick<Mirror, 'store' | 'state' | 'monitor'>,
   progress: ProgressMonitor,
-): StatusService {
+) {
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
-  const status = new MirrorStatusReader(current, mirror);
+  const status = createMirrorStatus(current, mirror);
   const sink: EventSink = (event) => {
     live = nextLive(live, event, Date.now());
     status.sink(event);
@@ -122,12 +109,17 @@ export function createStatusService(
   };
   let sharedReport = shareWork(report, REPORT_AGE_MS);
   return {
+    /** Receives events, without secrets. */
     sink,
     live: () => live,
+    /** Whether the daemon makes progress; reads no disk. */
     liveness,
+    /** Everything that health checks and metrics need. */
     report: () => sharedReport(),
+    /** The rest of the report, which may take long: it reads manifests. */
     changes: createRecentChanges(mirror.store.layout),
     readMirror: status.read,
+    /** Whether work is running whose progress is worth showing. */
     isBusy: () => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null,
   };
 }

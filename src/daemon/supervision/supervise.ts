@@ -1,5 +1,6 @@
 import type { Notifier } from './notify.ts';
 import type { EventSink } from '../../app/events.ts';
+import { describeEvent } from '../../app/messages.ts';
 import type { Live, Liveness, PassNote } from '../status/status-schema.ts';
 import type { StatusService } from '../status/status-service.ts';
 import { counted, oneLine, utcTime } from '../../lib/text/humanize.ts';
@@ -88,13 +89,8 @@ function describePass({ trigger, planned, done }: NonNullable<Live['pass']>): st
 
 function describeEnd(last: PassNote | undefined): string {
   if (last === undefined) return 'no pass yet';
-  const { result, summary, failure } = last;
+  const { result, summary, failure, trigger, durationMs } = last;
   if (failure !== null) return `last pass failed: ${failure.message}`;
   if (summary === null) return `last pass ${result}`;
-  const { targets, failed, held } = summary;
-  return [
-    `${counted(targets, 'target')} checked`,
-    ...(failed > 0 ? [`${failed} failed`] : []),
-    ...(held > 0 ? [`${held} held`] : []),
-  ].join(', ');
+  return String(describeEvent({ name: 'pass.finished', ...summary, trigger, durationMs }));
 }

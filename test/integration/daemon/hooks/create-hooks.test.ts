@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
-import { MirrorStatusReader } from '../../../../src/daemon/status/mirror-status.ts';
+import { createMirrorStatus } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/hooks.ts';
 import { startReceiver } from '../../../support/listen.ts';
 import { type MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
@@ -11,7 +11,7 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The hooks of a mirror; they end with the test. */
 function hooksOf({ loaded, opened, events }: MirrorHarness): ReturnType<typeof createHooks> {
-  const reader = new MirrorStatusReader(() => loaded, opened);
+  const reader = createMirrorStatus(() => loaded, opened);
   const hooks = createHooks(
     () => loaded,
     opened,
