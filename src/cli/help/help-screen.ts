@@ -1,4 +1,4 @@
-import { type Command, Help, Option } from 'commander';
+import { type Command, Help, type Option } from 'commander';
 
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { readTopics } from '../../manual/chapters.ts';
