@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
+import { formatDuration } from '../../lib/text/units.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
@@ -31,6 +32,8 @@ export interface Contradiction {
   readonly versionId: string;
   /** SHA-256 of the file, in hexadecimal digits; null for a missing one. */
   readonly sha256: string | null;
+  /** Whether the list says that the service is still processing the workbook. Left out if not. */
+  readonly isProcessed?: boolean;
 }
 
 /** The contents of a target, as far as the list speaks of them. */
@@ -64,14 +67,13 @@ export function findContradictions(
   const found = [...listedWorkbooks(list.rows, branch, contents)].flatMap(
     ([path, listed]): Contradiction[] => {
       const file = files.get(path);
-      const [{ versionId } = { versionId: '' }] = listed;
-      if (file === undefined)
-        return accepted.has(path) ? [] : [{ kind: 'missing', path, versionId, sha256: null }];
-      const kind = contradictionOf(listed, file, published.get(path));
-      if (kind === null) return [];
+      const kind = file === undefined ? 'missing' : contradictionOf(listed, file, published.get(path));
+      if (kind === null || (kind === 'missing' && accepted.has(path))) return [];
+      const isProcessed = !listed.every(isFinished);
       // Contents that the service processes, or did when they were pulled, may change under the same version.
-      const isProcessed = previous?.settled === false || !listed.every(isFinished);
-      return kind === 'unannounced' && isProcessed ? [] : [{ kind, path, versionId, sha256: file.sha256 }];
+      if (kind === 'unannounced' && (isProcessed || previous?.settled === false)) return [];
+      const [{ versionId } = { versionId: '' }] = listed;
+      return [{ kind, path, versionId, sha256: file?.sha256 ?? null, isProcessed }];
     },
   );
   const lingering = list.hasAllRows ? lingeringWorkbooks(list.rows, branch, contents, published) : [];
@@ -169,6 +171,15 @@ const ANSWERS_BELIEVED = 3;
 /** The answers must span this time, so that contents that lag a little behind the list are waited for. In milliseconds. */
 const LEAST_DOUBT_MS = 5000;
 
+/** The same about a workbook that the service is still processing: its contents rightly lag behind. In milliseconds. */
+const LEAST_DOUBT_PROCESSING_MS = 15 * 60_000;
+
+function leastDoubtMs(contradictions: readonly Contradiction[]): number {
+  return contradictions.some(({ isProcessed }) => isProcessed === true)
+    ? LEAST_DOUBT_PROCESSING_MS
+    : LEAST_DOUBT_MS;
+}
+
 /** How many deleted workbooks that the contents still have are compared with those of the answer before. */
 const LINGERING_COMPARED = 1000;
 
@@ -198,7 +209,7 @@ export function nextDoubt(
   const { answers, sinceMs } = isSame ? before : { answers: 0, sinceMs: nowMs };
   const isBelieved =
     answers + 1 >= ANSWERS_BELIEVED &&
-    nowMs - sinceMs >= LEAST_DOUBT_MS &&
+    nowMs - sinceMs >= leastDoubtMs(contradictions) &&
     contradictions.every(({ kind }) => kind !== 'other-bytes');
   return isBelieved ? null : { digest, answers: answers + 1, sinceMs, lingering: compared };
 }
@@ -235,7 +246,7 @@ export class ContradictedError extends MirrorError {
     const end =
       kind === 'other-bytes'
         ? 'if it stays, ask the operator of the service which of the two is right'
-        : `once ${ANSWERS_BELIEVED} answers agree over at least ${LEAST_DOUBT_MS / 1000} seconds, the contents are believed`;
+        : `once ${ANSWERS_BELIEVED} answers agree over at least ${formatDuration(leastDoubtMs(contradictions))}, the contents are believed`;
     super(
       'contents.contradicted',
       `${SENTENCES[kind](JSON.stringify(path), version)} (${counted(doubt.answers, 'answer')} said so until now).${more}`,

@@ -196,6 +196,20 @@ it('contents of a workbook that is still processed may have other bytes under th
   expect(await mirror.tree()).toEqual({ ...FILES, 'a.xlsx': 'a2', 'b.xlsx': 'b2' });
 });
 
+it('old contents of a workbook that is still processed are not believed for a quarter of an hour', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  const old = contentsNow(mirror);
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  service.version(repository, 'main', 'a.xlsx').processing = 1;
+  service.knobs.contentsOf = () => old;
+  for (let answers = 0; answers < 5; answers += 1) await expectDoubt(mirror, 'a.xlsx');
+  vi.setSystemTime(Date.now() + 15 * 60_000);
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(await mirror.tree()).toEqual(FILES);
+});
+
 describe('a commit between the list and the contents', () => {
   it.each([
     ['changes a workbook', {}, 'b2'],
