@@ -109,6 +109,7 @@ export function parseManifest(json: Buffer): ManifestReading {
   const { data: manifest, error } = manifestSchema.safeParse(parsed);
   if (manifest === undefined) {
     const field = error.issues[0]?.path.join('.') ?? '';
+    if (field === '') return refused('it is not a JSON object');
     return refused(`its field ${JSON.stringify(field)} is not what a manifest has there`);
   }
   const { files, skipped } = manifest;
