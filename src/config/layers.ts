@@ -155,13 +155,24 @@ export function resolveSettings<const T extends readonly Need[]>(
 ): Resolution<T> {
   const whole = new Layer();
   whole.problems.push(...layers.flatMap(({ problems }) => problems));
-  const all = [...layers, defaults];
+  const { settings, sources } = valuesOf([...layers, defaults], whole, needs.includes('service'));
+  const { problems } = whole;
+  const known = problems.length;
+  if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs, sources);
+  if (problems.length > 0)
+    throw settingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is wrong or missing
+  return { settings: settings as Resolution<T>['settings'], sources };
+}
+
+/** The value of each setting, or the file of a secret, from the strongest layer that has either. A layer with both is a problem. */
+function valuesOf(layers: readonly Layer[], whole: Layer, isStrict: boolean) {
   const settings = {};
   const sources: Record<string, SettingSource> = {};
   for (const setting of settingDescriptors) {
     const name = setting.fileOf ?? setting.name;
     const fileName = fileSettingOf(name)?.name ?? '';
-    const layer = all.find(({ values }) => values.has(name) || values.has(fileName));
+    const layer = layers.find(({ values }) => values.has(name) || values.has(fileName));
     const [own, file] = [layer?.values.get(name), layer?.values.get(fileName)];
     if (own !== undefined && file !== undefined) {
       const message = `expected only one of ${name} (${own.source.detail}) and ${fileName} (${file.source.detail})`;
@@ -170,15 +181,9 @@ export function resolveSettings<const T extends readonly Need[]>(
     const fromFile = own === undefined ? file : undefined;
     const given = setting.fileOf === undefined ? own : fromFile;
     sources[setting.name] = (given ?? fromFile)?.source ?? DEFAULT_SOURCE;
-    if (given !== undefined) takeValue(settings, setting, given, whole, needs.includes('service'));
+    if (given !== undefined) takeValue(settings, setting, given, whole, isStrict);
   }
-  const { problems } = whole;
-  const known = problems.length;
-  if (layers.every(({ isComplete }) => isComplete)) refuseMissing(whole, needs, sources);
-  if (problems.length > 0)
-    throw settingsError(problems, problems.length > known ? adviceOn(problems.slice(known)) : '');
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- nothing is wrong or missing
-  return { settings: settings as Resolution<T>['settings'], sources };
+  return { settings, sources };
 }
 
 /** Secrets that a command uses only if it also needs the service, or that it can do without. */
