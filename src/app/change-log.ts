@@ -1,8 +1,9 @@
 import type { HeldDeletion } from '../mirror/plan/guard.ts';
 import { readHistory } from '../mirror/store/history/history.ts';
+import type { TargetState } from '../mirror/store/history/restore.ts';
 import { readManifest } from '../mirror/store/inventory.ts';
-import { type DirectoryLayout, type HistoryKind, manifestPath } from '../mirror/store/layout.ts';
-import type { ApprovalMark, Manifest } from '../mirror/store/manifest.ts';
+import { type DirectoryLayout, manifestPath } from '../mirror/store/layout.ts';
+import type { ApprovalMark } from '../mirror/store/manifest.ts';
 import { treeKey } from '../mirror/plan/record.ts';
 import type { TargetStatus } from './target-status.ts';
 import { type FileDifference, fileDifferences } from './tasks/file-differences.ts';
@@ -36,10 +37,7 @@ export interface LogEntry {
 }
 
 /** A state of a target, and when and why it left the mirror; null for the published one. */
-export interface LoggedState {
-  readonly manifest: Manifest;
-  readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
-}
+export type LoggedState = Pick<TargetState, 'manifest' | 'left'>;
 
 const NOTHING = { files: 0, approval: null, held: null, differences: [] } as const;
 

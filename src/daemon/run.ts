@@ -181,7 +181,7 @@ async function passUntilStopped(
   const memory = part(createMemoryRelease(progress.isWorking));
   const requests = new PassRequests();
   const loop = createPassLoop(daemon, mirror, settings, status, requests, () => {
-    drift.afterPass();
+    drift?.afterPass();
     memory.atRest();
   });
   // The settings have been read since standby refused them. The status takes these events first: listening below may report success.
@@ -196,7 +196,8 @@ async function passUntilStopped(
   part({ close: () => loop.stop().then(() => mirror.pullsEnded()) });
 
   // All triggers of passes.
-  const drift = part(await startDriftWatch(first.settings, mirror, emit, () => loop.trigger('drift')));
+  const drift = await startDriftWatch(first.settings, mirror, emit, () => loop.trigger('drift'));
+  if (drift !== null) part(drift);
   const ticker = startTicker(
     first.settings,
     () => loop.trigger('schedule'),

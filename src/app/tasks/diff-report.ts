@@ -3,17 +3,13 @@ import { leadsBelow } from '../../lib/paths/file-name.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths, readManifestFile } from '../../mirror/store/inventory.ts';
-import { type DirectoryLayout, type HistoryKind, manifestPath } from '../../mirror/store/layout.ts';
-import type { Manifest } from '../../mirror/store/manifest.ts';
+import type { TargetState } from '../../mirror/store/history/restore.ts';
+import { type DirectoryLayout, manifestPath } from '../../mirror/store/layout.ts';
 import { unknownName } from '../target-names.ts';
 import { countDifferences, fileDifferences } from './file-differences.ts';
 
-/** A state of a target on disk or in the service. */
-interface TargetState {
-  readonly manifest: Manifest;
-  /** Why and when it left the mirror, in milliseconds since the epoch; null outside of the history. */
-  readonly left: { readonly kind: HistoryKind; readonly atMs: number } | null;
-}
+/** A state of a target on disk or in the service; `left` is null outside of the history. */
+type ComparedTree = Pick<TargetState, 'manifest' | 'left'>;
 
 /** Two states of a target, and the files that differ. */
 export type DiffReport = ReturnType<typeof reportOn>;
@@ -27,8 +23,8 @@ export type ComparedState = ReturnType<typeof summaryOf>;
  */
 export function reportOn(
   target: string,
-  before: TargetState | null,
-  after: TargetState | null,
+  before: ComparedTree | null,
+  after: ComparedTree | null,
   by: 'manifests' | 'contents' | 'lists',
 ) {
   const differences = fileDifferences(before?.manifest.files ?? [], after?.manifest.files ?? []);
@@ -45,7 +41,7 @@ export function reportOn(
  * milliseconds since the epoch; null for no time.
  * @param place of a state that is not in the history
  */
-function summaryOf(state: TargetState | null, place: 'mirror' | 'service') {
+function summaryOf(state: ComparedTree | null, place: 'mirror' | 'service') {
   const { manifest, left } = state ?? { manifest: null, left: null };
   const files = manifest?.files ?? [];
   return {
@@ -76,7 +72,7 @@ export async function readTarget(layout: DirectoryLayout, path: string) {
       hint: `\`${ownCommand('verify --repair', path)}\` pulls the target again.`,
     });
   const kept = await readHistory(layout, path);
-  const published: TargetState | null = manifest && { manifest, left: null };
+  const published: ComparedTree | null = manifest && { manifest, left: null };
   return { path, published, kept };
 }
 

@@ -31,11 +31,9 @@ export interface Forgettable {
 }
 
 /** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
-export async function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
-  // Most mistakes are found without waiting for a pass.
-  await listForgettable(work, wish);
+export function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
   return work.whileIdle(async (mirror) => {
-    // A pass that was waited for may have found one in the service again.
+    // A pass since they were listed may have found one in the service again.
     const chosen = await listForgettable(work, wish);
     await forgetNow(mirror, chosen);
     return chosen;

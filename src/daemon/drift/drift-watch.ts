@@ -12,13 +12,6 @@ import type { DriftNote } from '../../mirror/plan/record.ts';
 import { examineTarget, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
 import { TreeWatch } from './tree-watch.ts';
 
-/** Watches for changes that others make to the published trees. */
-export interface DriftWatch {
-  /** Call it after every pass. */
-  readonly afterPass: () => void;
-  readonly close: () => Promise<void>;
-}
-
 /**
  * A file that changes constantly must not make the daemon poll the service constantly: a tree repaired within
  * this time waits for the schedule, in milliseconds.
@@ -32,7 +25,7 @@ const SETTLE_MS = 500;
 const REST_MS = 5000;
 
 /**
- * Watches the published trees while the daemon runs, as the setting `drift` says.
+ * Watches for changes that others make to the published trees, as the setting `drift` says; null if it is off.
  * @param repairNow called when a tree must be repaired immediately
  */
 export async function startDriftWatch(
@@ -40,8 +33,8 @@ export async function startDriftWatch(
   mirror: Mirror,
   emit: EventSink,
   repairNow: () => void,
-): Promise<DriftWatch> {
-  if (drift === 'off') return { afterPass: () => {}, close: () => Promise.resolve() };
+): Promise<TreeChecks | null> {
+  if (drift === 'off') return null;
   const { published } = await mirror.store.inventory.read();
   const notes = driftNotesIn(await mirror.state.records().catch(() => new Map()), published);
   return new TreeChecks(mirror, emit, drift === 'repair' ? repairNow : null, notes);
@@ -51,7 +44,7 @@ export async function startDriftWatch(
  * Finds changed trees, records them for `status`, and requests repairs if wanted. Hints only say where to look:
  * the tree is compared with its manifest.
  */
-class TreeChecks implements DriftWatch {
+class TreeChecks {
   readonly #mirror: Mirror;
   readonly #emit: EventSink;
   readonly #repairNow: (() => void) | null;
@@ -89,6 +82,7 @@ class TreeChecks implements DriftWatch {
     this.#watch = new TreeWatch(root, folders, this.#hint, this.#reportUnseen);
   }
 
+  /** Call it after every pass. */
   afterPass(): void {
     const { root, mirror } = this.#mirror.store.layout;
     const { isWhole } = this.#watch;

@@ -12,6 +12,7 @@ async function watchedMirror() {
   const { directory, events, loaded, opened: mirror } = harness;
   const repairNow = vi.fn<() => void>();
   const watch = await startDriftWatch(loaded, mirror, (event) => events.push(event), repairNow);
+  if (watch === null) throw new Error('drift is off');
   onTestFinished(() => watch.close());
   // The first looks are at everything: until the watch is complete, and once after that.
   const examined = vi.spyOn(mirror.monitor, 'scanned');
