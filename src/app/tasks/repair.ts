@@ -5,7 +5,7 @@ import { counted } from '../../lib/text/humanize.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
-import { lastLease, LeasedError, leasesInForce } from '../../mirror/store/leases.ts';
+import { LeasedError, refuseLeased } from '../../mirror/store/leases.ts';
 import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store/documents.ts';
 import {
   damagedTargets,
@@ -35,7 +35,7 @@ export async function repair(
   const settings = work.settings.ofDirectory();
   await refuseMissing(settings.directory);
   // Take the lock before reading everything, which takes long: another process may have it.
-  await work.whileIdle(({ store }) => refuseLeased(store.layout));
+  await work.whileIdle(({ store }) => refuseLeased(store.layout, Date.now()));
   const layout = layoutOf(settings.directory, settings.shard);
   const options = { expected: request.expect ?? null, signal: work.signal };
   const verify = (chosen: ReadonlySet<string> | null): Promise<VerifyReport> =>
@@ -78,15 +78,10 @@ async function chosenOf(
   return new Set(chosen.filter((path) => !inventory.isOthers(path)));
 }
 
-async function refuseLeased(layout: DirectoryLayout): Promise<void> {
-  const lease = lastLease(await leasesInForce(layout, Date.now()));
-  if (lease !== null) throw new LeasedError(lease);
-}
-
 /** Repairs trees from the disk, and the inventory. Notes the other trees for a pass. */
 async function repairOnDisk(mirror: IdleMirror, damaged: readonly string[], signal: AbortSignal) {
   const { store, isPulling } = mirror;
-  await refuseLeased(store.layout);
+  await refuseLeased(store.layout, Date.now());
   const fromDisk: string[] = [];
   for (const path of damaged) {
     // If the disk refuses the repair of a target, a pass may still do it, or reports the reason.

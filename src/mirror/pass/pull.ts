@@ -12,7 +12,7 @@ import {
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
 import { aboutTree } from '../plan/record.ts';
-import { lastLease, type Lease, LeasedError, leasesInForce } from '../store/leases.ts';
+import { type Lease, LeasedError, refuseLeased } from '../store/leases.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
@@ -32,10 +32,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal } = pull;
   try {
     signal.throwIfAborted();
-    if (!MAY_FIND_NOTHING.has(action.reason)) {
-      const lease = lastLease(await leasesInForce(context.store.layout, context.now()));
-      if (lease !== null) return heldByLease(context, action, lease);
-    }
+    if (!MAY_FIND_NOTHING.has(action.reason)) await refuseLeased(context.store.layout, context.now());
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {

@@ -43,11 +43,6 @@ export function holdsAt({ takenAtMs, untilMs }: Lease, nowMs: number): boolean {
   return untilMs > nowMs && takenAtMs <= nowMs + CLOCK_STEP_MS && untilMs - takenAtMs <= LONGEST_LEASE_MS;
 }
 
-/** The lease that ends last: publishing waits for it. Null if there are no leases. */
-export function lastLease(leases: readonly Lease[]): Lease | null {
-  return leases.toSorted((a, b) => b.untilMs - a.untilMs)[0] ?? null;
-}
-
 /** A publish waits for a lease. */
 export class LeasedError extends MirrorError {
   /** The lease that ends last. */
@@ -102,6 +97,12 @@ export async function leasesInForce(layout: DirectoryLayout, nowMs: number): Pro
   return [...leases].flatMap(([name, lease]) =>
     name.endsWith(ENDING) && holdsAt(lease, nowMs) ? [lease] : [],
   );
+}
+
+/** Refuses to publish while a lease holds. @param nowMs milliseconds since the epoch @throws LeasedError; MirrorError `disk.*` */
+export async function refuseLeased(layout: DirectoryLayout, nowMs: number): Promise<void> {
+  const [last] = (await leasesInForce(layout, nowMs)).toSorted((a, b) => b.untilMs - a.untilMs);
+  if (last !== undefined) throw new LeasedError(last);
 }
 
 /**
@@ -175,8 +176,7 @@ export function createGate(
       try {
         if (!(await lockWithin(() => native.tryLockShared(fd), patienceMs, signal)))
           throw new GateBlockedError(layout);
-        const lease = lastLease(await leasesInForce(layout, now()));
-        if (lease !== null) throw new LeasedError(lease);
+        await refuseLeased(layout, now());
         return await step();
       } finally {
         closeAnyway(fd);
