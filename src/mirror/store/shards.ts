@@ -1,9 +1,8 @@
-import { readdir, rename, rm } from 'node:fs/promises';
+import { constants, open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { type DirectoryLock, lockDirectory, LockedError, lockWithin } from '../../lib/disk/lock.ts';
-import { openOwnFile } from '../../lib/disk/own-file.ts';
 import { onDisk, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
@@ -111,7 +110,8 @@ export async function withCommonLock<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   if (shardIndex === null) return work();
-  const handle = await onDisk('opening a lock', () => openOwnFile(commonLock));
+  const flags = constants.O_RDWR | constants.O_CREAT | constants.O_NOFOLLOW | constants.O_NONBLOCK;
+  const handle = await onDisk('opening a lock', () => open(commonLock, flags, 0o600));
   try {
     if (!(await lockWithin(() => native.tryLock(handle.fd), COMMON_PATIENCE_MS)))
       throw new MirrorError(
