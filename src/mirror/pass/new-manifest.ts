@@ -95,6 +95,19 @@ export function rowsAbout(
   return isOlder && !isAsListedBefore ? null : rows;
 }
 
+/**
+ * Whether the list shows workbooks of a tree on other branches only that it showed on the tree's own branch before. A list with each
+ * workbook once does that, but so does one with each branch if they are deleted here, and the contents do not show that yet: only
+ * further contents tell the two apart.
+ */
+export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): boolean {
+  const before = new Set(previous?.borrowed);
+  const own = new Set(
+    previous?.files.flatMap(({ path, workbook }) => (workbook === undefined ? [] : [path])),
+  );
+  return borrowed.some((path) => own.has(path) && !before.has(path));
+}
+
 /** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */
 function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
   return etag === null || (previous?.etag === etag && previous.isThorough !== false);

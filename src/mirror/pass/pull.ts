@@ -19,7 +19,14 @@ import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examineWithManifest, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/answers.ts';
 import type { NewState, PassContext, PublishedState, Pull } from './context.ts';
-import { type Changes, changesSince, needsPublishing, newManifest, rowsAbout } from './new-manifest.ts';
+import {
+  borrowsOwn,
+  type Changes,
+  changesSince,
+  needsPublishing,
+  newManifest,
+  rowsAbout,
+} from './new-manifest.ts';
 import { receive, rowsNow } from './receive.ts';
 import { type Pulled, pulled, reportCached } from './reports.ts';
 import type { Received } from './unpack.ts';
@@ -91,7 +98,8 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     meter.begins('publishing');
     const known = newManifest({ ...pull, rows }, received, changes, context.now());
     // A workbook changed after the first list: the next pass must ask again, even if its list no longer has the workbook.
-    const manifest = rows === pull.rows ? known : { ...known, fingerprint: null };
+    const isFinal = rows === pull.rows && !borrowsOwn(known, before.manifest);
+    const manifest = isFinal ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);
     if (held !== null && approval === null) {

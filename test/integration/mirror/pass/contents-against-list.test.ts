@@ -40,6 +40,11 @@ async function user(
     },
     /** The only target, as `status` shows it. */
     shown: async () => Object.values(await status())[0],
+    /** The state of each branch. */
+    states: async (): Promise<Record<string, string>> =>
+      Object.fromEntries(
+        Object.values(await status()).map(({ target, state }) => [target.split('/').at(-1) ?? '', state]),
+      ),
     file: (name: string) => join(tree(`${fullName}/main`), name),
     /** The published tree: its files with their texts. */
     tree: () => textsIn(tree(`${fullName}/main`)),
@@ -145,6 +150,20 @@ it('contents that still have another deleted workbook each time are not believed
   mirror.service.knobs.contentsOf = null;
   expect(await mirror.syncUntilFresh()).toEqual([0]);
   expect(await mirror.tree()).toEqual({ 'd.xlsx': 'd1', 'notes.txt': 'n1' });
+});
+
+it('a deleted branch whose contents are deleted later is not taken for one whose workbooks the list shows elsewhere', async () => {
+  const { service, repository, run, states } = await user();
+  service.fork(repository, 'main', 'side');
+  service.write(repository, 'side', 'a.xlsx', 'a2');
+  expect((await run('sync')).exitCode).toBe(0);
+  const old = new Map(repository.branches.get('side')?.files);
+  repository.branches.delete('side');
+  service.knobs.contentsOf = (_repository, branch) => (branch === 'side' ? old : undefined);
+  await run('sync');
+  service.knobs.contentsOf = null;
+  await run('sync');
+  expect(await states()).toEqual({ main: 'fresh', side: 'missing' });
 });
 
 it('contents that contradict the list do so even if their repository gets another name', async () => {
