@@ -114,6 +114,21 @@ it.each([
   },
 );
 
+it('old bytes of a new version are not called equal by diff --upstream either', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository, run } = mirror;
+  const old = contentsNow(mirror);
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  service.knobs.contentsOf = () => old;
+  const diff = ['diff', '--upstream', 'host.example/plan.git/main'] as const;
+  const doubtful = await run(...diff);
+  expect(doubtful).toMatchObject({ exitCode: 2, stdout: '' });
+  expect(doubtful.stderr).toContain('bytes of the version before');
+  service.knobs.contentsOf = null;
+  expect((await run(...diff)).stdout).toContain('a.xlsx');
+});
+
 it('"not modified" is not asked for again once it contradicts the list', async () => {
   const mirror = await user(TAGGED);
   await mirror.syncUntilFresh();
