@@ -1,5 +1,5 @@
 import { path, type Setting } from './kinds.ts';
-import { sections, settingsSchema } from './schema.ts';
+import { settingsSchema } from './schema.ts';
 
 /** The prefix of this program's environment variables. */
 export const VARIABLE_PREFIX = 'WORKBOOK_MIRROR_';
@@ -18,9 +18,6 @@ export interface SettingDescriptor extends Setting {
   readonly defaultText: string;
   readonly secret: boolean;
 }
-
-/** The descriptions of all sections by their name, in the order of the schema. */
-export const sectionDescriptions: ReadonlyMap<string, string> = new Map(Object.entries(sections));
 
 /** All settings, in the order of the schema. */
 export const settingDescriptors: readonly SettingDescriptor[] = Object.entries(settingsSchema).flatMap(

@@ -14,10 +14,11 @@ import {
 } from 'yaml';
 
 import { nearest } from '../lib/text/nearest.ts';
-import { sectionDescriptions, settingsByName } from './descriptors.ts';
+import { settingsByName } from './descriptors.ts';
 import { Layer } from './layers.ts';
 import type { SettingSource } from './problems.ts';
 import { removalMessage } from './removed-settings.ts';
+import { sections } from './schema.ts';
 
 /**
  * The settings in a file's content. Numbers and words are kept as written: the setting interprets them, not YAML.
@@ -77,7 +78,7 @@ class FileReader {
     }
     const name = prefix + key;
     const value = this.#resolve(pair.value);
-    if (key.includes('.') || !(sectionDescriptions.has(name) || settingsByName.has(name)))
+    if (key.includes('.') || !(Object.hasOwn(sections, name) || settingsByName.has(name)))
       this.#note(shownName(name), offset, unknownName(name, key));
     // If nothing is given, for example in a section whose lines are all commented out, the defaults apply.
     else if (isNothing(value)) return;
@@ -141,7 +142,7 @@ function unknownName(name: string, key: string): string {
     const dot = key.lastIndexOf('.');
     return `expected "${key.slice(dot + 1)}" on a line of its own, indented below "${key.slice(0, dot)}:"`;
   }
-  const near = nearest(name, [...settingsByName.keys(), ...sectionDescriptions.keys()]) ?? '';
+  const near = nearest(name, [...settingsByName.keys(), ...Object.keys(sections)]) ?? '';
   return `unknown setting; the nearest known one is ${near}`;
 }
 

@@ -108,19 +108,13 @@ function parseLargeSize(text: string): number {
 /** A size of at least 1 kB, in bytes once parsed. */
 export const size = kindOf('<size>', parseLargeSize, { spell: formatSize });
 
-/** A cron expression that comes due. */
+/** A cron expression that comes due: `0 0 31 2 *` never does. */
 export const schedule = kindOf('<cron>', (text) => {
   const expression = text.trim();
-  const fields = expression.split(/\s+/);
-  if (fields.length < 5 || fields.length > 6)
-    throw invalidValue('expected a cron expression of 5 or 6 fields, such as "*/5 * * * *"');
-  if (validate(expression)) return expression;
-  const without = (field: number): string => fields.with(fields.length - field, '*').join(' ');
-  // Each field alone is valid, but the named months do not have the day.
-  if (validate(without(3)) && validate(without(2)))
-    throw invalidValue('expected a cron expression that comes due: none of its months has the day of month');
+  const fields = expression.split(/\s+/).length;
+  if ((fields === 5 || fields === 6) && validate(expression)) return expression;
   throw invalidValue(
-    'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first',
+    'expected a cron expression that comes due: five fields (minute, hour, day of month, month, day of week), or six with seconds first, such as "*/5 * * * *"',
   );
 });
 

@@ -2,17 +2,17 @@ import { stringify } from 'yaml';
 
 import { printable } from '../lib/text/humanize.ts';
 import { escapedJson } from '../lib/text/terminal-text.ts';
-import { partsOf, sectionDescriptions, settingDescriptors, settingValue, setValue } from './descriptors.ts';
+import { partsOf, settingDescriptors, settingValue, setValue } from './descriptors.ts';
 import type { SettingSources } from './layers.ts';
 import { DEFAULT_SOURCE, type SettingSource } from './problems.ts';
-import type { Settings } from './schema.ts';
+import { sections, type Settings } from './schema.ts';
 
 /** The JSON Schema of the settings file, for editors and checks. Nothing is required in it: variables, flags and credentials count too. */
 export function renderJsonSchema(): string {
   const properties: object = {};
   for (const { name, description, default: value, json } of settingDescriptors)
     setValue(properties, name, { description, ...(value === undefined ? {} : { default: value }), ...json });
-  for (const [name, description] of sectionDescriptions) {
+  for (const [name, description] of Object.entries(sections)) {
     const members: unknown = Reflect.get(properties, name);
     // A section whose lines are all commented out is null.
     const type = ['object', 'null'];

@@ -1,4 +1,5 @@
-import { partsOf, sectionDescriptions, settingDescriptors } from '../../src/config/descriptors.ts';
+import { partsOf, settingDescriptors } from '../../src/config/descriptors.ts';
+import { sections } from '../../src/config/schema.ts';
 import type { SettingDescriptor } from '../../src/config/descriptors.ts';
 import { inlineYaml } from '../../src/config/render.ts';
 
@@ -33,7 +34,7 @@ export function renderExample(): string {
     const [section] = partsOf(descriptor.name);
     if (section === '' || section !== previous) lines.push('');
     if (section !== '' && section !== previous) {
-      const about = sectionDescriptions.get(section) ?? '';
+      const about = Object.entries(sections).find(([name]) => name === section)?.[1] ?? '';
       lines.push(...comment(about, ''), `${section}:`);
     }
     previous = section;
