@@ -42,11 +42,7 @@ export async function startHttp(
 ) {
   const { listen } = current().http;
   if (listen === null) return NOTHING_SERVED;
-  const page = await loadPage(
-    'daemon/page',
-    'the status page',
-    'Install workbook-mirror again; with http.listen off it runs without the page.',
-  );
+  const page = await loadPage('daemon/page', 'the status page');
   const metrics = createMetrics();
   const routes = createRoutes(page, status, metrics.render);
   const server = createWebServer(() => current().http, routes, askForPass, emit);

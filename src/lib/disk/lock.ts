@@ -57,7 +57,14 @@ export async function lockDirectory(
     }
     // The text stays as it is while the lock is shared.
     const isLocked = shared === null ? isAlone : lock() && (await textIn(lockFile)) === text;
-    if (!isLocked) throw lockedBy(lockFile, await textIn(lockFile));
+    if (!isLocked) {
+      const found = await textIn(lockFile);
+      throw new LockedError(
+        found,
+        `Another workbook-mirror works in this directory (${found.trim() || lockFile}).`,
+        'Stop the other one, or give this one a directory of its own: the setting directory.',
+      );
+    }
     return await heldLock(handle, lockFile, text, lock);
   } catch (error) {
     await handle.close();
@@ -142,14 +149,6 @@ function taken(lockFile: string, found: string): MirrorError {
     {
       hint: 'Nothing more is written there. The file server released the lock, perhaps because it lost this machine. Start workbook-mirror again; with the setting standby it waits.',
     },
-  );
-}
-
-function lockedBy(lockFile: string, found: string): LockedError {
-  return new LockedError(
-    found,
-    `Another workbook-mirror works in this directory (${found.trim() || lockFile}).`,
-    'Stop the other one, or give this one a directory of its own: the setting directory.',
   );
 }
 

@@ -38,14 +38,9 @@ const SHARED_FOLDER = 'lib/page';
  * folder, so that a page's scripts find the shared files in a browser as they do here.
  * @param folder of the files that only this page has, below the program's
  * @param name as in "the status page"
- * @param hint for an installation that lacks them
  * @throws MirrorError `http.unusable` if they cannot be read
  */
-export async function loadPage(
-  folder: string,
-  name: string,
-  hint = 'Install workbook-mirror again.',
-): Promise<PageFiles> {
+export async function loadPage(folder: string, name: string): Promise<PageFiles> {
   try {
     const program = fileURLToPath(PROGRAM_FOLDER);
     const page = new Map<string, BufferedBody>();
@@ -65,7 +60,7 @@ export async function loadPage(
     const reason = error instanceof Error ? error.message : String(error);
     throw new MirrorError('http.unusable', `The files of ${name} cannot be read: ${reason}`, {
       cause: error,
-      hint,
+      hint: 'Install workbook-mirror again.',
     });
   }
 }

@@ -162,13 +162,10 @@ function send({ pid }: ChildProcess, signal: NodeJS.Signals): void {
 
 /** Writes a program's input as it comes. @returns null @throws errors of the input */
 async function feed(stdin: Writable, input: ProgramStart['input']): Promise<null> {
-  if (typeof input === 'string' || input instanceof Uint8Array) {
-    stdin.end(input);
-    return null;
-  }
+  const pieces = typeof input === 'string' || input instanceof Uint8Array ? [input] : input;
   const closing = new AbortController();
   stdin.once('close', () => closing.abort());
-  for await (const chunk of input) {
+  for await (const chunk of pieces) {
     // A program may end early for a reason; the sender learns of it when everything is sent.
     if (stdin.destroyed || stdin.write(chunk)) continue;
     await once(stdin, 'drain', { signal: closing.signal }).catch(() => {});
