@@ -10,7 +10,7 @@ function isNodeNewEnough(version: string): boolean {
 }
 
 async function main(): Promise<number> {
-  // NO_COLOR beats FORCE_COLOR, as everywhere in this program; Node itself would have it the other way, and warn of it.
+  // NO_COLOR beats FORCE_COLOR (https://no-color.org); Node itself would have it the other way, and warn of it.
   if ((process.env['NO_COLOR'] ?? '') !== '') delete process.env['FORCE_COLOR'];
   if (!isNodeNewEnough(process.versions.node)) {
     // eslint-disable-next-line no-restricted-properties -- such a Node may not understand what everything else goes through

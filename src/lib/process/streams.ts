@@ -1,23 +1,8 @@
 import { fstatSync } from 'node:fs';
+import { styleText } from 'node:util';
 
 import { EXIT_CODES } from '../errors/errors.ts';
 import { say, type TerminalText, written } from '../text/terminal-text.ts';
-
-/**
- * Whether text may be coloured or emphasised: a NO_COLOR that is not empty forbids it (https://no-color.org), else a
- * FORCE_COLOR that is not empty decides (`0` and `false` forbid it), else it takes a terminal that is not `TERM=dumb`.
- */
-export function mayColor(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
-  const { NO_COLOR: forbidden = '', FORCE_COLOR: forced = '' } = env;
-  if (forbidden !== '') return false;
-  if (forced !== '') return forced !== '0' && forced !== 'false';
-  return mayRedraw(env, isTerminal);
-}
-
-/** Whether a line can be overwritten: on a terminal that can erase one, which `TERM=dumb` cannot (terminfo(5)). */
-export function mayRedraw(env: NodeJS.ProcessEnv, isTerminal: boolean): boolean {
-  return isTerminal && env['TERM'] !== 'dumb';
-}
 
 /** The levels of the log, from the most to the least severe, with the priorities of syslog(3), as the journal knows them. */
 const PRIORITIES = { fatal: 2, error: 3, warn: 4, info: 6, debug: 7, trace: 7 } as const;
@@ -95,10 +80,10 @@ function streamOf(name: 'stdout' | 'stderr') {
     waitingBytes: (): number => process[name].writableLength,
     isTerminal: (): boolean => process[name].isTTY,
     columns: (): number => process[name].columns,
-    /** Whether text may be emphasised there ({@link mayColor}). */
-    mayColor: (): boolean => mayColor(process.env, process[name].isTTY),
-    /** Whether a line can be overwritten there ({@link mayRedraw}). */
-    mayRedraw: (): boolean => mayRedraw(process.env, process[name].isTTY),
+    /** Whether text may be emphasised there, as Node decides it by NO_COLOR, FORCE_COLOR, TERM and the terminal. */
+    mayColor: (): boolean => styleText('bold', ' ', { stream: process[name] }) !== ' ',
+    /** Whether a line can be overwritten there: on a terminal that can erase one, which `TERM=dumb` cannot (terminfo(5)). */
+    mayRedraw: (): boolean => process[name].isTTY && process.env['TERM'] !== 'dumb',
   };
 }
 
