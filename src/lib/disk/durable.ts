@@ -13,18 +13,21 @@ export async function syncDirectory(path: string): Promise<void> {
 
 /**
  * Writes a new file, from its text or from pieces of it, and flushes it; it must not exist yet. If that fails, nothing of it stays.
- * @param mode permission bits, before the process's umask
+ * @param exactMode its permission bits; by default those that the process's umask leaves
  */
 export async function writeNewFile(
   path: string,
   data: string | Iterable<string>,
-  mode = 0o666,
+  exactMode?: number,
 ): Promise<void> {
-  const handle = await open(path, 'wx', mode);
+  const handle = await open(path, 'wx', exactMode);
   try {
     await closing(handle, async () => {
       // For an open file, writeFile ignores its option `flush`.
       await writeFile(handle, data);
+      // Also if the process's umask, or an ACL, took some of the bits.
+      if (exactMode !== undefined && (exactMode & ~(await handle.stat()).mode) !== 0)
+        await handle.chmod(exactMode);
       await handle.sync();
     });
   } catch (error) {
@@ -72,11 +75,11 @@ export async function makeFolders(path: string): Promise<string[]> {
 
 /**
  * Replaces a file in one step that survives a power cut: written beside it, flushed, renamed, directory flushed.
- * @param mode permission bits, before the process's umask
+ * @param exactMode as for {@link writeNewFile}
  */
-export async function replaceFile(path: string, data: string, scratchDirectory: string, mode = 0o666) {
+export async function replaceFile(path: string, data: string, scratchDirectory: string, exactMode?: number) {
   const temporary = `${scratchDirectory}/${randomUUID()}`;
-  await writeNewFile(temporary, data, mode);
+  await writeNewFile(temporary, data, exactMode);
   try {
     await ensureFolder(dirname(path));
     await rename(temporary, path);

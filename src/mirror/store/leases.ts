@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { constants, openSync } from 'node:fs';
-import { chmod, lstat, readdir, rename, rm, unlink } from 'node:fs/promises';
+import { lstat, readdir, rm, unlink } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { z } from 'zod';
 
-import { syncDirectory, writeNewFile } from '../../lib/disk/durable.ts';
+import { replaceFile } from '../../lib/disk/durable.ts';
 import { lockWithin } from '../../lib/disk/lock.ts';
 import { openOwnFile, readOwnDocument, restrict } from '../../lib/disk/own-file.ts';
 import { closeAnyway } from '../../lib/disk/read.ts';
@@ -115,18 +115,9 @@ export async function sweepLeases(layout: DirectoryLayout, nowMs: number): Promi
     if (lease.untilMs <= nowMs) await unlessMissing(unlink(join(layout.leases, name)));
 }
 
-/** Writes a lease in one step that survives a power cut. Every publisher must be able to read it, even if its holder has a strict umask. */
-async function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> {
-  const temporary = join(layout.leases, randomUUID());
-  await writeNewFile(temporary, `${JSON.stringify(lease)}\n`);
-  try {
-    await chmod(temporary, 0o644);
-    await rename(temporary, leaseFile(layout, lease.id));
-  } catch (error) {
-    await rm(temporary, { force: true });
-    throw error;
-  }
-  await syncDirectory(layout.leases);
+/** Every publisher must be able to read a lease, even if its holder has a strict umask. */
+function writeLease(layout: DirectoryLayout, lease: Lease): Promise<void> {
+  return replaceFile(leaseFile(layout, lease.id), `${JSON.stringify(lease)}\n`, layout.leases, 0o644);
 }
 
 /**
