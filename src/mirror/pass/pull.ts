@@ -122,10 +122,9 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
   const { path, target, depth } = action;
   const { layout } = pull.context.store;
   const examined = await examineWithManifest(layout, path, { depth, signal, onBytes });
-  const { repository, branch } = examined?.manifest ?? {};
-  if (examined === null || repository?.id !== target.repositoryId || branch !== target.branch)
+  const { manifest = null, differences = [] } = examined ?? {};
+  if (manifest?.repository.id !== target.repositoryId || manifest.branch !== target.branch)
     return { manifest: null, isDamaged: false, foreign: [], isTrusted: () => false };
-  const { manifest, differences } = examined;
   const foreign = foreignIn(differences, manifest.files);
   return { manifest, isDamaged: differences.length > 0, foreign, isTrusted: trustOf(differences) };
 }

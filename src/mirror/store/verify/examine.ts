@@ -5,15 +5,16 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
 import { withOpen } from '../../../lib/disk/read.ts';
+import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
 import { type EntryKind, problemOf, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
 import type { MirrorStore } from '../disk.ts';
-import { manifestStamp, publishedManifest, readManifestFile } from '../inventory.ts';
+import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import type { ManifestReading } from '../manifest-text.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
-import { byCodeUnits, type Manifest, type ManifestFile } from '../manifest.ts';
+import { byCodeUnits, type ManifestFile } from '../manifest.ts';
 import { linkFinder, publishedTree } from '../published-tree.ts';
 import { unfinishedPublishes } from '../publish/journal.ts';
 
@@ -187,29 +188,34 @@ async function walkPublished(
   return { tree, walked: linkFinder(layout)(path) ? null : await doInThread('walk', tree, signal) };
 }
 
+/** An examined target. */
+export interface ExaminedTarget extends ManifestReading {
+  /** None without a valid manifest. */
+  readonly differences: readonly Difference[];
+  /** When the examination began. Milliseconds since the epoch. */
+  readonly lookedAtMs: number;
+}
+
 /**
  * As {@link examineTree}, for a target whose manifest must still be read: a thread walks the tree while this one parses. Nothing
  * may publish the target at the same time.
- * @returns null if it has no valid manifest
+ * @returns null if it has no manifest
  * @throws MirrorError `disk.*`, and the reason of `signal`
  */
 export async function examineWithManifest(
   layout: DirectoryLayout,
   path: string,
   options: ExamineOptions,
-): Promise<{ readonly manifest: Manifest; readonly differences: readonly Difference[] } | null> {
-  const [walked, manifest] = await Promise.all([
+): Promise<ExaminedTarget | null> {
+  const lookedAtMs = Date.now();
+  const [walked, found] = await Promise.all([
     walkPublished(layout, path, options.signal),
-    publishedManifest(layout, path),
+    readManifestFile(manifestPath(layout, path)),
   ]);
-  return manifest && { manifest, differences: await compareWalked(walked, manifest.files, options) };
-}
-
-/** An examined target. */
-export interface ExaminedTarget extends ManifestReading {
-  readonly differences: readonly Difference[];
-  /** When the examination began. Milliseconds since the epoch. */
-  readonly lookedAtMs: number;
+  if (found === null) return null;
+  const { manifest, problem } = found;
+  const differences = manifest === null ? [] : await compareWalked(walked, manifest.files, options);
+  return { manifest, problem, differences, lookedAtMs };
 }
 
 /** A tree that differs while it is being published is examined again for this time, with pauses, in milliseconds. */
@@ -217,11 +223,9 @@ const LOOKS_MS = 10_000;
 const LOOK_PAUSE_MS = 100;
 
 /**
- * Compares a published tree with its manifest, also while another process publishes it. A publish writes its journal, makes its moves,
+ * As {@link examineWithManifest}, also while another process publishes the target. A publish writes its journal, makes its moves,
  * including the manifest, removes emptied folders and then the journal. So a difference that it causes shows by the journal,
  * or afterwards by another manifest. The journal is looked for before the tree, too: it may be gone once the tree was read.
- * @returns null if the target has no manifest
- * @throws MirrorError `disk.*`, and the reason of `signal`
  */
 export async function examineTarget(
   layout: DirectoryLayout,
@@ -229,21 +233,15 @@ export async function examineTarget(
   options: ExamineOptions,
 ): Promise<ExaminedTarget | null> {
   const endMs = performance.now() + LOOKS_MS;
+  const stampNow = (): Promise<string | null> =>
+    onDisk('looking at a manifest', async () => manifestStamp(layout, path));
   for (;;) {
-    const lookedAtMs = Date.now();
-    const found = await readManifestFile(manifestPath(layout, path));
-    if (found === null) return null;
-    const { manifest, problem, stamp } = found;
-    if (manifest === null) return { manifest, problem, differences: [], lookedAtMs };
+    const stamp = await stampNow();
     const wasChanging = (await unfinishedPublishes(layout)).targets.has(path);
-    const walked = await walkPublished(layout, path, options.signal);
-    const differences = await compareWalked(walked, manifest.files, options);
-    const isChanging = async (): Promise<boolean> =>
-      wasChanging ||
-      (await unfinishedPublishes(layout)).targets.has(path) ||
-      manifestStamp(layout, path) !== stamp;
-    if (differences.length === 0 || performance.now() > endMs || !(await isChanging()))
-      return { manifest, problem, differences, lookedAtMs };
+    const found = await examineWithManifest(layout, path, options);
+    if (found === null || found.differences.length === 0 || performance.now() > endMs) return found;
+    const isChanging = wasChanging || (await unfinishedPublishes(layout)).targets.has(path);
+    if (!isChanging && (await stampNow()) === stamp) return found;
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
   }
 }

@@ -229,9 +229,9 @@ export async function repairFromDisk(
   signal: AbortSignal,
 ): Promise<boolean> {
   const options = { depth: 'bytes', signal, onBytes: store.onProgress } as const;
-  const examined = await examineWithManifest(store.layout, path, options);
-  if (examined === null) return false;
-  const { manifest, differences } = examined;
+  const { manifest = null, differences = [] } =
+    (await examineWithManifest(store.layout, path, options)) ?? {};
+  if (manifest === null) return false;
   if (differences.length === 0) return true;
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
