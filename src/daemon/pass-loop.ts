@@ -6,12 +6,14 @@ import { failedPass, passOutcome } from '../app/tasks/task.ts';
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { eventFailure, type Trigger } from '../mirror/pass/events.ts';
+import type { PassPolicy } from '../mirror/pass/context.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import type { Retries } from '../mirror/plan/actions.ts';
 import { isOfCertificate } from '../mirror/upstream/failures.ts';
 import type { PassRequests } from './control/pass-requests.ts';
 import { createLoop, type Loop } from './loop.ts';
 import type { LiveSettings } from './settings/live-settings.ts';
+import type { ReadMirror } from './status/mirror-status.ts';
 import { reportShare } from './status/share-report.ts';
 import { isReady, type StatusService } from './status/status-service.ts';
 import type { ProgressMonitor } from './supervision/progress-monitor.ts';
@@ -44,16 +46,17 @@ export function createPassLoop(
         await check();
         await mirror.closeReplaced();
         const asked = requests.take();
-        const end = await tryPass(mirror, trigger, signal, asked.retries);
-        const failure = end instanceof MirrorError ? end : null;
-        if (!signal.aborted) {
-          if (asked.isAsked)
-            asked.answer(
-              end instanceof MirrorError ? failedPass(end) : passOutcome(end, await isReady(status)),
-            );
-          await reportShare(status.readMirror, mirror, failure);
-        }
-        if (failure !== null && (await needsRestart(failure, mirror))) control.stop(exitCodeOf(failure));
+        const how = { trigger, signal, retries: asked.retries };
+        // After a pass that fails as a whole, the daemon waits for the next trigger; only a defect, and the loss of the directory, end it.
+        const end = await makePass(mirror, status.readMirror, how).catch((error: unknown) => {
+          const failure = toMirrorError(error);
+          if (failure.code === 'internal.defect') throw error;
+          return failure;
+        });
+        const isFailed = end instanceof MirrorError;
+        if (asked.isAsked && !signal.aborted)
+          asked.answer(isFailed ? failedPass(end) : passOutcome(end, await isReady(status)));
+        if (isFailed && (await needsRestart(end, mirror))) control.stop(exitCodeOf(end));
       } finally {
         endWork();
       }
@@ -84,22 +87,27 @@ async function areAuthoritiesNew(file: string | undefined): Promise<boolean> {
 }
 
 /**
- * Makes a pass. After one that fails as a whole, the daemon waits for the next trigger; only a defect, and the loss of the directory, end it.
- * @returns the report of the pass, or why it failed
+ * Makes a pass, and tells the instances that have other shares how it went.
+ * @throws MirrorError if it fails as a whole
  */
-async function tryPass(
+export async function makePass(
   mirror: Mirror,
-  trigger: Trigger,
-  signal: AbortSignal,
-  retries: Retries,
-): Promise<PassReport | MirrorError> {
+  readMirror: ReadMirror,
+  how: {
+    readonly trigger: Trigger;
+    readonly signal: AbortSignal;
+    readonly retries: Retries;
+    readonly policy?: PassPolicy;
+  },
+): Promise<PassReport> {
+  const { trigger, signal, retries, policy = mirror.policy } = how;
   try {
-    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries);
+    const report = await runPass(mirror.context, policy, trigger, signal, retries);
     await mirror.rememberInstallation();
+    await reportShare(readMirror, mirror, null);
     return report;
   } catch (error) {
-    const failure = toMirrorError(error);
-    if (failure.code === 'internal.defect') throw error;
-    return failure;
+    if (!signal.aborted) await reportShare(readMirror, mirror, error);
+    throw error;
   }
 }

@@ -8,8 +8,8 @@ import { type PassOutcome, passOutcome, type TaskPlace, type TaskSettings } from
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
 import { createHooks, HOOKS_CLOSE_MS } from '../../daemon/hooks/hooks.ts';
+import { makePass } from '../../daemon/pass-loop.ts';
 import { createMirrorStatus } from '../../daemon/status/mirror-status.ts';
-import { reportShare } from '../../daemon/status/share-report.ts';
 import { isReady } from '../../daemon/status/status-service.ts';
 import { closing } from '../../lib/concurrency/shared-work.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
@@ -18,7 +18,6 @@ import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
 import type { PassPolicy } from '../../mirror/pass/context.ts';
-import { runPass } from '../../mirror/pass/pass.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import { tell, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -100,14 +99,7 @@ export async function sync(
     signal.addEventListener('abort', () => void hooks.close(0));
     try {
       const policy: PassPolicy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
-      const report = await runPass(mirror.context, policy, trigger, signal, retries).catch(
-        async (error: unknown) => {
-          if (!signal.aborted) await reportShare(status.read, mirror, error);
-          throw error;
-        },
-      );
-      await reportShare(status.read, mirror, null);
-      await mirror.rememberInstallation();
+      const report = await makePass(mirror, status.read, { trigger, signal, retries, policy });
       const hooksDue = await hooks.settled();
       progress.close();
       const due = counted(hooksDue, 'target');
