@@ -20,8 +20,8 @@ import { branchSegment } from '../mirror/upstream/listing.ts';
 import type { Selection } from '../mirror/plan/selection.ts';
 
 /**
- * The states of a target, each with its state for people: five words; the precise state is the reason. The page has the same in
- * `targets.js`.
+ * The states of a target, each with its state for people, and its notification. People see five words; the precise state is the reason.
+ * The page has the same in `targets.js`. The notification `over` ends an earlier problem; null says nothing about it.
  *
  * - `fresh`: verified against the service within `maxStaleness`.
  * - `stale`: not; or the last list may hide a change behind an unreadable row.
@@ -34,30 +34,30 @@ import type { Selection } from '../mirror/plan/selection.ts';
  * - `pending`: never mirrored.
  * - `unselected`: the settings no longer select it (for example, another instance mirrors it); it is kept unchanged.
  */
-const PLAIN_STATES = {
-  fresh: 'fresh',
-  stale: 'late',
-  failing: 'failing',
-  quarantined: 'failing',
-  stalled: 'needs you',
-  damaged: 'failing',
-  drifted: 'needs you',
-  held: 'needs you',
-  missing: 'gone',
-  absent: 'fresh',
-  pending: 'late',
-  unselected: 'gone',
+export const STATES = {
+  fresh: { plain: 'fresh', notified: 'over' },
+  stale: { plain: 'late', notified: null },
+  failing: { plain: 'failing', notified: 'target.failed' },
+  quarantined: { plain: 'failing', notified: 'target.failed' },
+  stalled: { plain: 'needs you', notified: 'target.failed' },
+  damaged: { plain: 'failing', notified: 'target.drifted' },
+  drifted: { plain: 'needs you', notified: 'target.drifted' },
+  held: { plain: 'needs you', notified: 'target.held' },
+  missing: { plain: 'gone', notified: null },
+  absent: { plain: 'fresh', notified: 'over' },
+  pending: { plain: 'late', notified: null },
+  unselected: { plain: 'gone', notified: 'over' },
 } as const;
 
 /** The state of a target, in one word. */
-export type TargetState = keyof typeof PLAIN_STATES;
+export type TargetState = keyof typeof STATES;
 
 // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- a literal has no other keys
-export const TARGET_STATES = Object.keys(PLAIN_STATES) as TargetState[];
+export const TARGET_STATES = Object.keys(STATES) as TargetState[];
 
 /** The state of a target for people. */
 export function plainState(state: TargetState): string {
-  return PLAIN_STATES[state];
+  return STATES[state].plain;
 }
 
 /** As {@link plainState}, with the reason if the word alone does not say it: `needs you: held`. */

@@ -4,7 +4,7 @@ import { type EventTable, forEvent, type MirrorEvent } from '../../app/events.ts
 import { driftSentence, heldSentence, DAMAGED } from '../../app/messages.ts';
 import type { Readiness } from '../status/status-schema.ts';
 import type { NotificationType } from '../../config/schema-network.ts';
-import type { TargetState, TargetStatus } from '../../app/target-status.ts';
+import { STATES, type TargetStatus } from '../../app/target-status.ts';
 
 /** A message to the webhook. */
 export interface Notification {
@@ -81,25 +81,9 @@ export function notificationsOfTargets(
   ];
 }
 
-/** The notification for each state of a target; `over` ends an earlier problem; null says nothing about it. */
-const NOTIFIED_AS: Readonly<Record<TargetState, NotificationType | 'over' | null>> = {
-  failing: 'target.failed',
-  quarantined: 'target.failed',
-  stalled: 'target.failed',
-  held: 'target.held',
-  drifted: 'target.drifted',
-  damaged: 'target.drifted',
-  fresh: 'over',
-  absent: 'over',
-  unselected: 'over',
-  stale: null,
-  missing: null,
-  pending: null,
-};
-
 function notificationsOfTarget(troubles: Troubles, status: TargetStatus): Notification[] {
   const { target, state } = status;
-  const type = NOTIFIED_AS[state];
+  const type = STATES[state].notified;
   const key = targetKey(target);
   if (type === null) return [];
   if (type === 'over') return ifChanged(troubles, news('target.recovered', { target }, [key, null]));
