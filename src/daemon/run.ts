@@ -78,12 +78,12 @@ export async function run(loadSettings: LoadSettings, adopt = false): Promise<Ex
   const first = load();
   const output = createLogOutput((event) => emit(event));
   endUnwrittenWith(null);
-  const log = logOf(first.settings, secrets, output);
+  const log = logOf(first.settings, output);
   const listeners: DaemonContext['listeners'] = { log: log.sink };
   const early: MirrorEvent[] = [];
   const emit: EventSink = (event) => {
     if (isProgress(event)) progress.touch();
-    // Masked once for all listeners: page, notifications and supervisor as well as the log.
+    // Masked once for all listeners: log, page, notifications and supervisor.
     const clean = scrubbed(event, secrets());
     for (const name of LISTENERS) listeners[name]?.(clean);
     if (listeners.status === undefined && /^(?:warn|error)$/.test(levelOf(clean))) early.push(clean);
@@ -146,7 +146,7 @@ async function mirrorUntilStopped(daemon: DaemonContext, adopt: boolean): Promis
 /** The context of a daemon whose settings changed while it was on standby. */
 function withSettings(daemon: DaemonContext, first: DaemonContext['first']): DaemonContext {
   if (first === daemon.first) return daemon;
-  const log = logOf(first.settings, daemon.secrets, daemon.output);
+  const log = logOf(first.settings, daemon.output);
   daemon.listeners.log = log.sink;
   return { ...daemon, first, log };
 }

@@ -31,7 +31,10 @@ describe('the daemon', () => {
 
   it('makes a pass at the start, one at SIGHUP, and logs JSON lines; SIGUSR2 changes the level', async () => {
     const embedded = await startEmbedded();
-    const daemon = await startDaemon(embedded.settings);
+    const key = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'] ?? '';
+    const hook = JSON.stringify(['/bin/sh', '-c', `echo ${key} >&2; exit 1`]);
+    const daemon = await startDaemon({ ...embedded.settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: hook });
+    await daemon.prints(/exit code 1: \[secret\]/);
     expect(await embedded.differences()).toEqual([]);
     const edit = await embedded.edit();
     daemon.child.kill('SIGUSR2');
@@ -52,7 +55,7 @@ describe('the daemon', () => {
     expect(lines.at(-1)?.event).toBe('daemon.stopped');
     const pulled = lines.filter((line) => line.event === 'target.pulled');
     expect(pulled.at(-1)?.target).toBe(`${edit.repository}/${encodeURIComponent(edit.branch)}`);
-    expect(stdout).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY']);
+    expect(stdout).not.toContain(key);
     expect(stdout).not.toContain(embedded.settings['WORKBOOK_MIRROR_SERVICE_API_TOKEN']);
   });
 

@@ -31,8 +31,6 @@ import { publishedTree } from '../../mirror/store/published-tree.ts';
 /** Everything that the command after publishing needs from the mirror and the daemon. */
 export interface AfterPublishPorts {
   readonly layout: DirectoryLayout;
-  /** Masks the secrets in a text. */
-  readonly scrub: (text: string) => string;
   /** The command in the current settings; null for none. */
   readonly command: () => HookCommand | null;
   readonly inventory: () => Promise<TreesOnDisk>;
@@ -219,7 +217,7 @@ export class AfterPublish {
  * @throws MirrorError `hook.failed`, `pass.abandoned`
  */
 async function runForTree(
-  { layout, scrub: masked }: AfterPublishPorts,
+  { layout }: AfterPublishPorts,
   command: HookCommand,
   due: TreeNews,
   changes: readonly FileChange[] | null,
@@ -231,7 +229,7 @@ async function runForTree(
   const run = hookRun(layout, due, changes, isThere ? tree : layout.root);
   const { exitCode, lastLine, durationMs } = await runCommand({ ...command, ...run, signal });
   if (exitCode === 0) return durationMs;
-  throw new MirrorError('hook.failed', masked(withLine(`It ended with exit code ${exitCode}`, lastLine)), {
+  throw new MirrorError('hook.failed', withLine(`It ended with exit code ${exitCode}`, lastLine), {
     hint: 'Run it by hand to see what it prints.',
   });
 }

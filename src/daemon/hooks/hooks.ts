@@ -47,7 +47,6 @@ export function createHooks(
   const masked = (text: string): string => scrub(text, secretsOf(current()));
   const afterPublish = new AfterPublish({
     layout: store.layout,
-    scrub: masked,
     command: () => commandOf(current(), 'afterPublish'),
     inventory: store.inventory.read,
     recall: () => state.hookTrees(),

@@ -4,7 +4,6 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { standardOutput } from '../../lib/process/streams.ts';
 import { type EventLevel, type EventSink, levelOf, type MirrorEvent } from '../../app/events.ts';
 import { utcTime } from '../../lib/text/humanize.ts';
-import { scrub, scrubbed } from '../../lib/text/scrub.ts';
 import {
   type Emphasis,
   emphasised,
@@ -23,8 +22,6 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   readonly format: 'json' | 'pretty';
   readonly colors: boolean;
-  /** Gives the current secrets, which must not reach the log. */
-  readonly secrets: () => readonly string[];
   /** Receives a line with its line feed, and writes it immediately, so that a killed process has lost none. */
   readonly write: (line: TerminalText, level: EventLevel) => void;
 }
@@ -50,15 +47,14 @@ export function createEventLog(options: LoggerOptions) {
     },
   );
   return {
-    /** Receives events, and writes those of sufficient level. */
+    /** Receives events without secrets, and writes those of sufficient level. */
     sink: (event: MirrorEvent): void => {
-      const { name, ...fields } = scrubbed(event, options.secrets());
+      const { name, ...fields } = event;
       currentLevel = levelOf(event);
-      const message = scrub(String(describeEvent(event)), options.secrets());
-      if (options.format === 'json') log[currentLevel]({ event: name, ...fields }, message);
-      else if (log.isLevelEnabled(currentLevel)) {
-        options.write(prettyLine(Date.now(), currentLevel, escaped(message), options.colors), currentLevel);
-      }
+      const message = describeEvent(event);
+      if (options.format === 'json') log[currentLevel]({ event: name, ...fields }, String(message));
+      else if (log.isLevelEnabled(currentLevel))
+        options.write(prettyLine(Date.now(), currentLevel, message, options.colors), currentLevel);
     },
     /** Sets the lowest level of the lines from now on. */
     setLevel: (level: LogLevel): void => {
@@ -81,21 +77,13 @@ function prettyLine(atMs: number, level: EventLevel, message: TerminalText, colo
   return say`[${utcTime(atMs)}] ${label}: ${shown(message, 'cyan')}\n`;
 }
 
-/**
- * The log of `run` according to the settings; if it goes to the journal, lines carry its priorities.
- * @param secrets gives the texts to mask
- */
-export function logOf(
-  settings: SettingsFor<never>,
-  secrets: () => readonly string[],
-  { write }: Pick<LogOutput, 'write'>,
-): EventLog {
+/** The log of `run` according to the settings; if it goes to the journal, lines carry its priorities. */
+export function logOf(settings: SettingsFor<never>, { write }: Pick<LogOutput, 'write'>): EventLog {
   const { level, format } = settings.log;
   return createEventLog({
     level,
     format: format === 'auto' ? (standardOutput.isTerminal() ? 'pretty' : 'json') : format,
     colors: standardOutput.mayColor(),
-    secrets,
     write,
   });
 }

@@ -238,7 +238,7 @@ describe('text of others in events', () => {
       fc.property(events, fc.constantFrom('json', 'pretty'), fc.boolean(), (event, format, colors) => {
         const written: string[] = [];
         const write = (line: unknown): number => written.push(String(line));
-        createEventLog({ level: 'debug', format, colors, secrets: () => [], write }).sink(event);
+        createEventLog({ level: 'debug', format, colors, write }).sink(event);
         const text = COLORS.reduce((rest, color) => rest.replaceAll(color, ''), written.join(''));
         expect(text).toMatch(/^[^\n]+\n$/);
         expect(text.slice(0, -1)).not.toMatch(UNFIT);
