@@ -18,7 +18,7 @@ import {
   joinLines,
   say,
   type Shown,
-  type TerminalText,
+  TerminalText,
   written,
 } from '../../lib/text/terminal-text.ts';
 
@@ -75,13 +75,9 @@ export type Lines = Shown | false | null | readonly Lines[];
 export function textOf(...lines: readonly Lines[]): TerminalText {
   const flat = (part: Lines): readonly Shown[] => {
     if (part === false || part === null) return [];
-    return isList(part) ? part.flatMap(flat) : [part];
+    return typeof part !== 'object' || part instanceof TerminalText ? [part] : part.flatMap(flat);
   };
   return joinLines(flat(lines));
-}
-
-function isList(part: Lines): part is readonly Lines[] {
-  return Array.isArray(part);
 }
 
 /** Lines below their heading; false without lines. */
@@ -149,18 +145,11 @@ export function isShown(event: MirrorEvent, loudness: Loudness): boolean {
  */
 export function tellFailure(error: MirrorError, argv: readonly string[]): void {
   tellError(error);
-  printFailure(error, argv);
-}
-
-/** Whether a command line asks for JSON, even if it is invalid. Arguments after `--` are for another program. */
-function asksForJson(argv: readonly string[]): boolean {
-  const end = argv.indexOf('--');
-  return argv.slice(2, end === -1 ? undefined : end).includes('--json');
-}
-
-function printFailure({ code, message, hint }: MirrorError, argv: readonly string[]): void {
-  if (asksForJson(argv) && !hasOutput())
-    printData(jsonText({ error: { code, message, hint: hint ?? null } }));
+  const { code, message, hint = null } = error;
+  // The command line may be invalid. Arguments after `--` are for another program.
+  const end = argv.includes('--') ? argv.indexOf('--') : argv.length;
+  if (argv.slice(2, end).includes('--json') && !hasOutput())
+    printData(jsonText({ error: { code, message, hint } }));
 }
 
 /** Reports an error to a person, with what to do about it. */
