@@ -19,11 +19,10 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { type Outcome, tell, tellEvent, textOf } from '../frame/output.ts';
 import {
   daemonsOf,
+  exitCodeOfShards,
   runAll,
   type TaskRunner,
   taskRunners,
-  tellAbsentShards,
-  tellUnreached,
   warnOfFlags,
   worstOf,
 } from '../frame/task-runners.ts';
@@ -58,7 +57,7 @@ async function pollNow(command: Command, wait: boolean): Promise<Outcome> {
   const names = await namesOf(command);
   const passes = await askForPasses(runners, names, wait);
   const outcomes = passes.flatMap(({ outcome }) => outcome ?? []);
-  const ofShards = await exitCodeOfShards(command, names, runners, outcomes);
+  const ofShards = await exitCodeOfShards(command, runners, unmirrored(command, names, outcomes));
   const exitCode = worstOf([...outcomes.map((outcome) => outcome.exitCode), ofShards]);
   return { data: { passes }, text: () => describePasses(passes), exitCode };
 }
@@ -75,19 +74,13 @@ async function askForPasses(runners: readonly TaskRunner[], names: readonly stri
   return asked.map(({ runner: { shardIndex }, result: { outcome } }) => ({ shardIndex, outcome }));
 }
 
-/** The exit code for what the reached daemons, each with its shard, do not mirror: named targets, or whole shards. */
-async function exitCodeOfShards(
-  command: Command,
-  names: readonly string[],
-  runners: readonly TaskRunner[],
-  outcomes: readonly PassOutcome[],
-): Promise<ExitCode> {
+/** The names if the passes are about no target of these; null without names. */
+function unmirrored(command: Command, names: readonly string[], outcomes: readonly PassOutcome[]) {
+  if (names.length === 0) return null;
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  if (names.length === 0) return tellAbsentShards(command, runners);
   const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
   const isKnown = outcomes.length > 0 && outcomes.every(({ failure }) => failure === null);
-  if (!isKnown || chosenTargets(names, mirror, found).length > 0) return EXIT_CODES.ok;
-  return tellUnreached(names.join(', '));
+  return !isKnown || chosenTargets(names, mirror, found).length > 0 ? [] : names;
 }
 
 /** Describes passes to a person; null if there is nothing to add to the progress display, which shows the summary of a single pass. */
@@ -125,7 +118,7 @@ export async function runSync(command: Command): Promise<Outcome> {
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
   const worst = worstOf([
     ...outcomes.map((outcome) => outcome.exitCode),
-    isShared ? await exitCodeOfShards(command, names, daemons, outcomes) : EXIT_CODES.ok,
+    isShared ? await exitCodeOfShards(command, daemons, unmirrored(command, names, outcomes)) : EXIT_CODES.ok,
   ]);
   const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
   const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;

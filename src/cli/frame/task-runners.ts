@@ -1,6 +1,7 @@
 import type { Command } from 'commander';
 
 import { askDaemon, isDaemonListening } from '../../app/control.ts';
+import { firstOf } from '../../app/target-names.ts';
 import { runTask, type TaskName, type TaskRequest, type TaskResult, TASKS } from '../../app/tasks/table.ts';
 import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
 import { STOP_SIGNALS, untilStopped } from '../../lib/process/signals.ts';
@@ -137,27 +138,35 @@ export async function daemonsOf(command: Command, withoutRefusing = false): Prom
   return layouts.filter((_, index) => areListening[index]).map((layout) => taskRunner(command, layout));
 }
 
-/** Warns that no daemon that was reached mirrors some targets: each of several instances has its shard. @returns the exit code */
-export function tellUnreached(what: string): ExitCode {
+/**
+ * The exit code for what the daemons that were reached, each with its shard, do not mirror. Warns of it.
+ * @param left the named targets that none of them mirrors; null if no target is named, so that whole shards count
+ */
+export async function exitCodeOfShards(
+  command: Command,
+  runners: readonly TaskRunner[],
+  left: readonly string[] | null,
+): Promise<ExitCode> {
+  const missing = left ?? (await absentShards(command, runners));
+  if (missing.length === 0) return EXIT_CODES.ok;
   tell(
-    say`! No daemon that was reached mirrors ${what}: \`${ownCommand('status --all')}\` shows all shards.`,
+    say`! No daemon that was reached mirrors ${firstOf(missing).join(', ')}: \`${ownCommand('status --all')}\` shows all shards.`,
     'warn',
   );
   return EXIT_CODES.incomplete;
 }
 
-/** Warns of shards whose daemons were not reached, if several share the directory and the settings name none. @returns the exit code */
-export async function tellAbsentShards(command: Command, runners: readonly TaskRunner[]): Promise<ExitCode> {
+/** The shards whose daemons were not reached, if several share the directory and the settings name none. */
+async function absentShards(command: Command, runners: readonly TaskRunner[]): Promise<readonly string[]> {
   const { directory, shard } = settingsOf(command, ['directory']).settings;
   const reached = new Set(runners.map(({ shardIndex }) => shardIndex));
-  if (shard !== undefined || reached.has(null)) return EXIT_CODES.ok;
+  if (shard !== undefined || reached.has(null)) return [];
   const [{ readShareReports }, { judgeWhole }] = await Promise.all([
     import('../../mirror/store/documents.ts'),
     import('../read/status-all.ts'),
   ]);
   const { shares } = judgeWhole(await readShareReports(layoutOf(directory)), Date.now());
-  const absent = shares.map(({ index }) => index).filter((index) => !reached.has(index));
-  return absent.length === 0 ? EXIT_CODES.ok : tellUnreached(`shard ${absent.join(', ')}`);
+  return shares.flatMap(({ index }) => (reached.has(index) ? [] : [`shard ${index}`]));
 }
 
 /** The highest exit code. */

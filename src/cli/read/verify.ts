@@ -23,7 +23,7 @@ import {
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
 import { type Lines, loudness, type Outcome, textOf, under } from '../frame/output.ts';
-import { runAll, taskRunners, tellAbsentShards, tellUnreached, worstOf } from '../frame/task-runners.ts';
+import { exitCodeOfShards, runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
 /** `verify` */
@@ -38,7 +38,7 @@ export async function runVerify(command: Command): Promise<Outcome> {
     const runners = await taskRunners(command, false);
     const results = await runAll(runners, 'repair', wish);
     reports = results.map(({ result }) => result);
-    ofShards = chosen === null ? await tellAbsentShards(command, runners) : exitCodeOfShards(reports, chosen);
+    ofShards = await exitCodeOfShards(command, runners, chosen && unexamined(reports, chosen));
   } else {
     const layout = layoutOf(settings.directory, settings.shard);
     const options = { chosen, expected: expect ?? null };
@@ -53,15 +53,14 @@ export async function runVerify(command: Command): Promise<Outcome> {
   };
 }
 
-/** The exit code for named targets that the daemons that were reached did not examine. */
-function exitCodeOfShards(reports: readonly RepairReport[], chosen: ReadonlySet<string>): ExitCode {
+/** The chosen targets that the daemons that were reached did not examine. */
+function unexamined(reports: readonly RepairReport[], chosen: ReadonlySet<string>): string[] {
   const examined = new Set(
     reports.flatMap(({ before: { targets, unreadableManifests, lost } }) =>
       [...targets, ...unreadableManifests, ...lost].map(({ path }) => path),
     ),
   );
-  const left = [...chosen].filter((path) => !examined.has(path));
-  return left.length === 0 ? EXIT_CODES.ok : tellUnreached(firstOf(left).join(', '));
+  return [...chosen].filter((path) => !examined.has(path));
 }
 
 /** Shows the progress of a verification in this process. */
