@@ -31,7 +31,7 @@ describe('the daemon', () => {
 
   it('makes a pass at the start, one at SIGHUP, and logs JSON lines; SIGUSR2 changes the level', async () => {
     const embedded = await startEmbedded();
-    const key = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'] ?? '';
+    const key = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'];
     const hook = JSON.stringify(['/bin/sh', '-c', `echo ${key} >&2; exit 1`]);
     const daemon = await startDaemon({ ...embedded.settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: hook });
     await daemon.prints(/exit code 1: \[secret\]/);
