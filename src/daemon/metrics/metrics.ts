@@ -15,7 +15,8 @@ export type Metrics = ReturnType<typeof createMetrics>;
 export function createMetrics() {
   const counted = new Registry();
   collectDefaultMetrics({ register: counted });
-  const listeners = { ...passMetrics(counted), ...pullMetrics(counted), ...otherMetrics(counted) };
+  const makers = makersOf(counted);
+  const listeners = { ...passMetrics(makers), ...pullMetrics(makers), ...otherMetrics(makers) };
   return {
     /** Counts events. */
     sink: (event: MirrorEvent): void => forEvent(listeners, event),
@@ -43,30 +44,29 @@ const FILE_CHANGES = ['added', 'changed', 'removed'] as const;
 /** The listeners for some events, by name. */
 type Listeners = EventTable<[], void>;
 
-function withName(registry: Registry, name: string, help: string) {
-  return { name: PREFIX + name, help, registers: [registry] };
+type Labels = Readonly<Record<string, string>>;
+type Makers = ReturnType<typeof makersOf>;
+
+/** Makes functions that make metrics of a registry. */
+function makersOf(registry: Registry) {
+  const named = (name: string, help: string) => ({ name: PREFIX + name, help, registers: [registry] });
+  return {
+    /** @param zero labels that begin at 0: a series that begins at 1 shows no first increase */
+    counter: (name: string, help: string, zero: Labels[] = [], labelNames = Object.keys(zero[0] ?? {})) => {
+      const made = new Counter({ ...named(name, help), labelNames });
+      for (const labels of zero) made.inc(labels, 0);
+      return made;
+    },
+    gauge: (name: string, help: string): Gauge => new Gauge(named(name, help)),
+    histogram: (name: string, help: string, buckets: number[], labelNames: string[] = []): Histogram =>
+      new Histogram({ ...named(name, help), labelNames, buckets }),
+  };
 }
 
-/** @param zero labels that begin at 0: a series that begins at 1 shows no first increase */
-function counter(
-  registry: Registry,
-  name: string,
-  help: string,
-  zero: readonly Readonly<Record<string, string>>[] = [],
-): Counter {
-  const made = new Counter({ ...withName(registry, name, help), labelNames: Object.keys(zero[0] ?? {}) });
-  for (const labels of zero) made.inc(labels, 0);
-  return made;
-}
-
-function passMetrics(registry: Registry): Listeners {
+function passMetrics({ counter, histogram }: Makers): Listeners {
   const series = TRIGGERS.flatMap((trigger) => PASS_RESULTS.map((result) => ({ trigger, result })));
-  const ended = counter(registry, 'passes_total', 'Passes that ended, by trigger and result.', series);
-  const durations = new Histogram({
-    ...withName(registry, 'pass_duration_seconds', 'Duration of passes.'),
-    labelNames: ['result'],
-    buckets: PASS_BUCKETS,
-  });
+  const ended = counter('passes_total', 'Passes that ended, by trigger and result.', series);
+  const durations = histogram('pass_duration_seconds', 'Duration of passes.', PASS_BUCKETS, ['result']);
   for (const result of PASS_RESULTS) durations.zero({ result });
   const end =
     (result: (typeof PASS_RESULTS)[number]) =>
@@ -81,17 +81,13 @@ function passMetrics(registry: Registry): Listeners {
   };
 }
 
-function pullMetrics(registry: Registry): Listeners {
+function pullMetrics({ counter, histogram }: Makers): Listeners {
   const pulls = PULL_RESULTS.map((result) => ({ result }));
-  const results = counter(registry, 'pulls_total', 'Results of targets that had to be pulled.', pulls);
-  const downloaded = counter(registry, 'downloaded_bytes_total', 'Downloaded bytes of contents.');
+  const results = counter('pulls_total', 'Results of targets that had to be pulled.', pulls);
+  const downloaded = counter('downloaded_bytes_total', 'Downloaded bytes of contents.');
   const kinds = FILE_CHANGES.map((kind) => ({ kind }));
-  const changedFilesHelp = 'Changed files of published trees, by kind.';
-  const changedFiles = counter(registry, 'changed_files_total', changedFilesHelp, kinds);
-  const durations = new Histogram({
-    ...withName(registry, 'pull_duration_seconds', 'Duration of completed pulls.'),
-    buckets: PULL_BUCKETS,
-  });
+  const changedFiles = counter('changed_files_total', 'Changed files of published trees, by kind.', kinds);
+  const durations = histogram('pull_duration_seconds', 'Duration of completed pulls.', PULL_BUCKETS);
   const end = (result: (typeof PULL_RESULTS)[number]) => (): void => results.inc({ result });
   return {
     'target.pulled': (event) => {
@@ -109,24 +105,18 @@ function pullMetrics(registry: Registry): Listeners {
   };
 }
 
-function otherMetrics(registry: Registry): Listeners {
-  const gauge = (name: string, help: string): Gauge => new Gauge(withName(registry, name, help));
-  const count = (name: string, help: string, zero?: readonly Record<string, string>[]): Counter =>
-    counter(registry, name, help, zero);
+function otherMetrics({ counter, gauge }: Makers): Listeners {
   const retriedHelp = 'Repeated requests to the service, by error code.';
-  const retried = new Counter({
-    ...withName(registry, 'requests_retried_total', retriedHelp),
-    labelNames: ['code'],
-  });
-  const retired = count('retired_targets_total', 'Targets whose trees were moved to the history.');
+  const retried = counter('requests_retried_total', retriedHelp, [], ['code']);
+  const retired = counter('retired_targets_total', 'Targets whose trees were moved to the history.');
   const hookResults = [{ result: 'finished' }, { result: 'failed' }];
-  const hooks = count('hook_runs_total', 'Completed hook runs, by result.', hookResults);
+  const hooks = counter('hook_runs_total', 'Completed hook runs, by result.', hookResults);
   const receivers = [{ to: 'webhook' }, { to: 'heartbeat' }];
   const undeliveredHelp = 'Failed attempts to deliver a notification or heartbeat, by receiver.';
-  const undelivered = count('notification_failures_total', undeliveredHelp, receivers);
-  const stateFailures = count('state_failures_total', 'Times that the state cache began to fail.');
+  const undelivered = counter('notification_failures_total', undeliveredHelp, receivers);
+  const stateFailures = counter('state_failures_total', 'Times that the state cache began to fail.');
   const stateFailing = gauge('state_failing', 'Whether the state cache failed at the last try.');
-  const droppedLines = count('log_lines_dropped_total', 'Lines of the log that could not be written.');
+  const droppedLines = counter('log_lines_dropped_total', 'Lines of the log that could not be written.');
   const logFailing = gauge('log_failing', 'Whether lines of the log are dropped.');
   return {
     'service.retry': ({ code }) => retried.inc({ code }),
