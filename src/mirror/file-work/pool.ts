@@ -33,8 +33,6 @@ let whenIdle: NodeJS.Timeout | undefined;
 class Thread {
   readonly #worker: Worker;
   readonly #jobs = new Map<number, Job>();
-  /** Why it has ended; null while it runs. */
-  #end: Error | null = null;
 
   constructor() {
     // Threads start without the flags of the program, which may load an instrumentation.
@@ -58,7 +56,6 @@ class Thread {
     moved: readonly MessagePort[] = [],
   ): Promise<Tasks[Kind]['result']> {
     const { promise, resolve, reject } = Promise.withResolvers<Tasks[Kind]['result']>();
-    if (this.#end !== null) return Promise.reject(threadError(this.#end));
     lastNumber += 1;
     const number = lastNumber;
     this.#jobs.set(number, { resolve, reject });
@@ -93,7 +90,6 @@ class Thread {
   /** If a thread ends, its tasks fail; without tasks nothing does. */
   #fail(cause: Error): void {
     threads.delete(this);
-    this.#end ??= cause;
     for (const job of this.#jobs.values()) job.reject(threadError(cause));
     this.#jobs.clear();
   }

@@ -137,8 +137,6 @@ function unwrap(tree: string, folder: string, aside: string): void {
 
 /** The findings of a walk. */
 export interface Walked extends FileFacts {
-  /** Whether there is no folder. */
-  readonly isGone: boolean;
   /** Below the folder, with slashes. */
   readonly paths: readonly string[];
   readonly kinds: readonly EntryKind[];
@@ -150,10 +148,10 @@ export interface Walked extends FileFacts {
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
 /**
- * Lists everything below a folder, without following links. An entry that vanishes during the walk is left out; an
+ * Lists everything below a folder, without following links; null if there is no folder. An entry that vanishes during the walk is left out; an
  * unreadable path is among the problems and stops nothing.
  */
-export function walk(tree: string): Walked {
+export function walk(tree: string): Walked | null {
   const paths: string[] = [];
   const kinds: EntryKind[] = [];
   const facts = { sizesBytes: [] as number[], modes: [] as number[], mtimesMs: [] as number[] };
@@ -168,7 +166,7 @@ export function walk(tree: string): Walked {
   };
   const top = attempt('.', () => lstatSync(tree, { throwIfNoEntry: false }));
   const isFolder = top?.isDirectory() === true;
-  const isGone = !isFolder && problems.length === 0;
+  if (!isFolder && problems.length === 0) return null;
   const folders = isFolder ? [''] : [];
   for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
     const prefix = folder === '' ? '' : `${folder}/`;
@@ -184,7 +182,7 @@ export function walk(tree: string): Walked {
       if (stats.isDirectory()) folders.push(path);
     }
   }
-  return { isGone, paths, kinds, ...facts, problems };
+  return { paths, kinds, ...facts, problems };
 }
 
 /**

@@ -44,7 +44,7 @@ interface ReadBytes {
  */
 export function differencesOf(
   files: readonly ManifestFile[],
-  walked: Omit<Walked, 'isGone'>,
+  walked: Walked,
   read: ReadBytes = { digests: new Map(), problems: [] },
 ): readonly Difference[] {
   const { paths } = walked;
@@ -80,7 +80,7 @@ function isWithin(path: string, folders: ReadonlySet<string>): boolean {
 
 function modificationsOf(
   file: ManifestFile,
-  walked: Omit<Walked, 'isGone'>,
+  walked: Walked,
   index: number,
   sha256 = file.sha256,
 ): Modification[] {
@@ -140,13 +140,6 @@ export function isGone([first]: readonly Difference[]): boolean {
   return first?.path === '.' && first.kind === 'missing';
 }
 
-/** A tree that was walked, before its manifest is known. */
-interface WalkedTree {
-  readonly tree: string;
-  /** Null if it can only be reached through a link. */
-  readonly walked: Walked | null;
-}
-
 /**
  * Compares a tree with the files of its manifest. Follows no link, changes nothing, and no single file stops it: an
  * unreadable entry is a difference. A tree that changes at the same time may look like a mixture.
@@ -159,33 +152,21 @@ export async function examineTree(
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  return compareWalked({ tree, walked: await doInThread('walk', tree, options.signal) }, files, options);
+  return compareWalked(tree, await doInThread('walk', tree, options.signal), files, options);
 }
 
 async function compareWalked(
-  { tree, walked }: WalkedTree,
+  tree: string,
+  walked: Walked | null,
   files: readonly ManifestFile[],
   options: ExamineOptions,
 ): Promise<readonly Difference[]> {
-  if (walked === null || walked.isGone) return GONE;
+  if (walked === null) return GONE;
   const ofTree = walked.problems.find(({ path }) => path === '.');
   if (ofTree !== undefined) return [{ ...ofTree, kind: 'unreadable' }];
   const read = options.depth === 'bytes' ? await readBytes(tree, walked, files, options) : undefined;
   options.signal.throwIfAborted();
   return differencesOf(files, walked, read);
-}
-
-/**
- * Walks the published tree of a target; not through a link, which may lead anywhere.
- * @param path `<repository>/<branch>`, below `mirror/`
- */
-async function walkPublished(
-  layout: DirectoryLayout,
-  path: string,
-  signal: AbortSignal,
-): Promise<WalkedTree> {
-  const tree = publishedTree(layout, path);
-  return { tree, walked: linkFinder(layout)(path) ? null : await doInThread('walk', tree, signal) };
 }
 
 /** An examined target. */
@@ -198,7 +179,8 @@ export interface ExaminedTarget extends ManifestReading {
 
 /**
  * As {@link examineTree}, for a target whose manifest must still be read: a thread walks the tree while this one parses. Nothing
- * may publish the target at the same time.
+ * may publish the target at the same time. Behind a link, which may lead anywhere, there is no tree.
+ * @param path `<repository>/<branch>`, below `mirror/`
  * @returns null if it has no manifest
  * @throws MirrorError `disk.*`, and the reason of `signal`
  */
@@ -208,13 +190,14 @@ export async function examineWithManifest(
   options: ExamineOptions,
 ): Promise<ExaminedTarget | null> {
   const lookedAtMs = Date.now();
+  const tree = publishedTree(layout, path);
   const [walked, found] = await Promise.all([
-    walkPublished(layout, path, options.signal),
+    linkFinder(layout)(path) ? null : doInThread('walk', tree, options.signal),
     readManifestFile(manifestPath(layout, path)),
   ]);
   if (found === null) return null;
   const { manifest, problem } = found;
-  const differences = manifest === null ? [] : await compareWalked(walked, manifest.files, options);
+  const differences = manifest === null ? [] : await compareWalked(tree, walked, manifest.files, options);
   return { manifest, problem, differences, lookedAtMs };
 }
 

@@ -25,7 +25,7 @@ afterEach(() => {
 });
 
 async function walked(): Promise<readonly string[]> {
-  return (await doInThread('walk', tree)).paths;
+  return (await doInThread('walk', tree))?.paths ?? [];
 }
 
 it('a thread with a cancelled task ends, as the program could not end otherwise', async () => {
