@@ -137,7 +137,7 @@ export function fileSecret(path: string, check = anyText, holdsSeveral = false):
     const stat = statSync(path, { bigint: true });
     // The change time reveals a new content of the same length whose modification time was set back.
     const present = [stat.dev, stat.ino, stat.size, stat.mtimeNs, stat.ctimeNs].join(':');
-    if (!stat.isFile()) values = readOnce.get(path) ?? null;
+    if (!stat.isFile()) values = readOnce.get(path) ?? values;
     if (values !== null && (stamp === present || !stat.isFile())) return values;
     if (stat.size > MAX_SECRET_BYTES) throw invalidValue('expected a file that holds nothing but the secret');
     values = parseSecret(readFileSync(path, 'utf8'), check, holdsSeveral, `the content of ${path}: `);

@@ -1,5 +1,14 @@
 import { execFileSync, spawn } from 'node:child_process';
-import { renameSync, rmSync, statSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -173,6 +182,9 @@ describe('a secret in a file', () => {
     }
     rmSync(path);
     expect(secret.reveal()).toBe('good');
+    mkdirSync(path);
+    for (const _ of ['first', 'second']) expect(secret.reveal()).toBe('good');
+    rmdirSync(path);
     writeFileSync(path, 'better');
     expect(secret.reveal()).toBe('better');
   });
