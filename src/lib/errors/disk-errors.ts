@@ -83,8 +83,12 @@ function fileSystemOf(path: string | undefined): string {
   return mount === null ? 'the file system' : `the file system at ${mount.mountPoint}`;
 }
 
-/** Either bytes or inodes are used up; some may be free again, so it was the scarcer of the two. */
-function outOfRoom([path]: readonly string[]): Cause {
+/**
+ * Either bytes or inodes are used up; some may be free again, so it was the scarcer of the two.
+ * @param paths of the call: the last one is written to
+ */
+function outOfRoom(paths: readonly string[]): Cause {
+  const path = paths.at(-1);
   const room = path === undefined ? null : roomAt(path);
   const place = fileSystemOf(path);
   if (room === null) return { what: `${place} is full`, hint: 'Make room there.', code: 'disk.full' };

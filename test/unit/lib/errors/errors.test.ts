@@ -11,6 +11,15 @@ it.each([
   expect(diskError(error, 'writing a file')).toMatchObject({ code });
 });
 
+it('a copy finds no room where it is written, and not where it is read', () => {
+  const call = { code: 'ENOSPC', syscall: 'copyfile', path: '/etc/hostname', dest: '/proc/copy' };
+  const error = Object.assign(new Error('ENOSPC'), call);
+  expect(diskError(error, 'copying')).toMatchObject({
+    code: 'disk.full',
+    message: expect.stringContaining('the file system at /proc is full') as string,
+  });
+});
+
 describe('errors', () => {
   it('of the program stay as they are', () => {
     const error = new MirrorError('disk.full', 'full');
