@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { chmod, constants, copyFile, mkdir, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { chmod, constants, copyFile, lstat, mkdir, readdir, rename, rm, utimes } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { syncDirectory } from '../../../lib/disk/durable.ts';
@@ -92,8 +92,9 @@ export async function restoreInto(
 ): Promise<void> {
   await onDisk(`restoring into ${folder}`, async () => {
     const present = await unlessMissing(readdir(folder));
-    if (present !== null && present.length > 0) {
-      throw new MirrorError('history.occupied', `${folder} is not empty.`, {
+    const isOther = present === null && (await unlessMissing(lstat(folder))) !== null;
+    if (isOther || (present?.length ?? 0) > 0) {
+      throw new MirrorError('history.occupied', `${folder} is not ${isOther ? 'a folder' : 'empty'}.`, {
         hint: 'Give a new or an empty folder.',
       });
     }

@@ -1,4 +1,4 @@
-import { lstat, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -120,6 +120,10 @@ describe('single files of the history', () => {
       expect(await hintOf([path])).toEqual(['history.not_found', expect.anything()]);
     await expect(text(mirror, 'Q1')).rejects.toMatchObject({ code: 'usage.invalid' });
     expect(await readdir(parent)).toEqual([]);
+    const file = join(parent, 'file');
+    await writeFile(file, 'mine');
+    await expect(restore(mirror, file, ['plan.xlsx'])).rejects.toMatchObject({ code: 'history.occupied' });
+    expect(await readFile(file, 'utf8')).toBe('mine');
     const other = { target: 'Org/B/main', paths: ['plan.xlsx'], atMs: null, to: join(parent, 'x') };
     await expect(restoreHistory(mirror.diskSettings, other)).rejects.toMatchObject({
       code: 'target.unknown',
