@@ -73,7 +73,9 @@ function listedFacts(
   received: Received,
   previous: Manifest | null,
 ): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
-  const files = withVersions(received.files, { rows, hasAllRows }, branch);
+  // A list that does not describe the contents says nothing about missing rows either.
+  const isWhole = rows !== null && hasAllRows;
+  const files = withVersions(received.files, { rows, hasAllRows: isWhole }, branch);
   if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
   const { digest, borrowed } = fingerprintOfTree(rows, branch, files);
   return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };

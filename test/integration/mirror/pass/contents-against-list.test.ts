@@ -209,6 +209,22 @@ it.each(['no list at all', 'an empty list'])('the versions of unchanged files ou
   await expectDoubt(mirror, 'a.xlsx');
 });
 
+it('the versions of unchanged files outlive contents from a cache', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const before = await mirror.versions();
+  const { service, repository } = mirror;
+  service.write(repository, 'main', 'notes.txt', 'n2');
+  service.fault = (path) => {
+    service.knobs.headers = path.includes('/contents') ? { age: '10' } : {};
+    return null;
+  };
+  vi.setSystemTime(Date.now() + 25 * 3_600_000);
+  await mirror.run('sync');
+  expect(await mirror.tree()).toMatchObject({ 'notes.txt': 'n2' });
+  expect(await mirror.versions()).toEqual(before);
+});
+
 it('the version of a file that is repaired without a list of workbooks stays', async () => {
   const mirror = await user();
   await mirror.syncUntilFresh();
