@@ -214,7 +214,8 @@ export function changesByPath(
   previous: Manifest | null,
   rows: RepositoryRows | null,
 ): WorkbookChanges | null {
-  if (byWorkbook === 'no' || previous === null || rows === null) return null;
+  // Without a fingerprint some file may have no version although it is a listed workbook: nothing would show that it is gone.
+  if (byWorkbook === 'no' || previous === null || previous.fingerprint === null || rows === null) return null;
   const files = new Map(previous.files.map((file) => [file.path, file]));
   if (byWorkbook === 'in-trees-of-workbooks' && previous.files.some(({ workbook }) => workbook === undefined))
     return null;

@@ -281,3 +281,17 @@ it.each([
     await mirror.exactPass({ aheadMs: DAY_MS + 60_000 });
   },
 );
+
+it('a workbook that changed while it was read, and is deleted afterwards, leaves the tree with the next pull', async () => {
+  const pair = await mirrored('host.example/plan.git', {}, { CONTENT: 'workbooks' });
+  const { service, mirror, repository } = pair;
+  service.write(repository, 'main', 'a.xlsx', workbook('a2'));
+  service.knobs.afterPage = () => {
+    service.knobs.afterPage = null;
+    service.write(repository, 'main', 'b.xlsx', workbook('b2'));
+  };
+  expect(await pathsOfPass(pair)).toContain('');
+  service.remove(repository, 'main', 'b.xlsx');
+  service.write(repository, 'main', 'a.xlsx', workbook('a3'));
+  await mirror.exactPass();
+});

@@ -21,6 +21,7 @@ const ACCOUNTING = repository();
 const BEFORE = [row({ path: 'p.xlsx' }), row({ path: 'q.xlsx' }), row({ path: 'r.xlsx' })];
 
 const MANIFEST = manifestWith({
+  fingerprint: 'published',
   files: BEFORE.map((each) => manifestFile(each.path, { workbook: workbookOf(each), sizeBytes: 100 })),
 });
 

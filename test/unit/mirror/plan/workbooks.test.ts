@@ -207,6 +207,7 @@ function workbook(path: string, versionId = 'v1', fields: Partial<ManifestFile> 
 }
 
 const TREE = manifestWith({
+  fingerprint: 'published',
   files: [workbook('a.xlsx'), workbook('b.xlsx'), workbook('x/c.xlsx'), manifestFile('notes.txt')],
 });
 const ROWS = ['a.xlsx', 'b.xlsx', 'x/c.xlsx'].map((path) => row({ path }));
@@ -278,8 +279,8 @@ describe('the workbooks that are pulled one by one', () => {
     const files = paths.map((path) => workbook(path, 'v1', { sizeBytes: KIB }));
     const changed = (count: number): WorkbookRow[] =>
       paths.map((path, index) => row({ path, versionId: index < count ? 'v2' : 'v1' }));
-    expect(pathsOf(manifestWith({ files }), changed(50))).toHaveLength(50);
-    expect(pathsOf(manifestWith({ files }), changed(500))).toBeNull();
+    expect(pathsOf({ ...TREE, files }, changed(50))).toHaveLength(50);
+    expect(pathsOf({ ...TREE, files }, changed(500))).toBeNull();
   });
 
   it('are the whole difference between the tree and the listing', () => {
@@ -289,11 +290,8 @@ describe('the workbooks that are pulled one by one', () => {
       fc.property(versions, versions, (before, after) => {
         const files = Object.entries(before).map(([path, version]) => workbook(path, version));
         const rows = Object.entries(after).map(([path, versionId]) => row({ path, versionId }));
-        const changes = changesByPath(
-          { byWorkbook: 'yes', target: target() },
-          manifestWith({ files }),
-          groupRows(rows),
-        );
+        const all = { byWorkbook: 'yes', target: target() } as const;
+        const changes = changesByPath(all, { ...TREE, files }, groupRows(rows));
         if (changes === null) return;
         const result = new Map<string, string>(Object.entries(before));
         for (const { path, versionId } of changes.changed) result.set(path, versionId);
