@@ -116,13 +116,15 @@ function candidatesOf(
   path: string,
   trees: readonly Published[],
   rows: RepositoryRows | null,
-  { policy: { selection }, nowMs }: PlanInput,
+  { policy: { selection }, nowMs, listing: { unread } }: PlanInput,
 ): Candidate[] {
   const { id: repositoryId, fullName } = repository;
   const configured = selection.configuredBranches(fullName);
   const chosen = chooseTrees(trees, path, nowMs);
   const named = new Set([
     ...[...(rows?.byBranch.keys() ?? [])].filter((branch) => isNamedIn(rows, branch)),
+    // A branch that only malformed rows name has workbooks all the same.
+    ...(unread.branches?.get(fullName) ?? []),
     ...configured.map(({ branch }) => branch),
     ...chosen.keys(),
   ]);

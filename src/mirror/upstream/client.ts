@@ -149,6 +149,10 @@ export function joinRows(
   });
   const names = list.malformed.flatMap(({ repository }) => repository ?? []);
   const strange = [...unlisted, ...names.filter((name) => repositoryOf(name) === undefined)];
+  const ofBranches = list.malformed.flatMap(({ repository, branch }) => {
+    const fullName = repository === null ? undefined : repositoryOf(repository)?.fullName;
+    return fullName === undefined || branch === null ? [] : [{ fullName, branch: knownBranch(branch) }];
+  });
   const mayHideRows = isUnordered(list, repositories);
   const unread = mayHideRows
     ? repositories
@@ -166,9 +170,17 @@ export function joinRows(
     unread: {
       repositories: new Set(unread.map(({ fullName }) => fullName)),
       isAnywhere: names.length < list.malformed.length,
+      ...(ofBranches.length === 0 ? {} : { branches: branchesByName(ofBranches) }),
     },
     problems,
   };
+}
+
+function branchesByName(
+  rows: readonly { readonly fullName: string; readonly branch: string }[],
+): NonNullable<UnreadRows['branches']> {
+  const byName = Map.groupBy(rows, ({ fullName }) => fullName);
+  return new Map([...byName].map(([name, its]) => [name, its.map(({ branch }) => branch)]));
 }
 
 /**

@@ -46,6 +46,8 @@ export interface UnreadRows {
   readonly repositories: ReadonlySet<string>;
   /** Whether a row does not name its repository, so that it may belong to any. */
   readonly isAnywhere: boolean;
+  /** The branches that malformed rows name, by the full names of their repositories; left out for none. */
+  readonly branches?: ReadonlyMap<string, readonly string[]>;
 }
 
 /** The answer of a poll: everything that the service lists. */

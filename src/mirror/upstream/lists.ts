@@ -152,8 +152,9 @@ function hasNext(link = ''): boolean {
   );
 }
 
-/** The part of a malformed row that still matters. */
+/** The parts of malformed rows that still matter. */
 const namedSchema = z.looseObject({ name: z.string() });
+const branchSchema = z.looseObject({ version: z.looseObject({ branch: z.string().min(1) }) });
 
 /**
  * Reads the rows one by one, so that a bad row hides no other. If rows give one id different names, none of them counts: to
@@ -212,6 +213,8 @@ function withoutUserInfo(address: string): string {
 export interface MalformedRow {
   /** The repository that it names; null if it names none legibly. */
   readonly repository: string | null;
+  /** The branch of its version; null if it names none legibly. */
+  readonly branch: string | null;
   /** The row and its fault, for a person. */
   readonly fault: string;
 }
@@ -233,6 +236,7 @@ export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): 
   const isOwn = name.startsWith('/') && id.endsWith(name) && id.length > name.length;
   return {
     repository: integration || (isOwn ? id.slice(0, -name.length) : null),
+    branch: branchSchema.safeParse(row).data?.version.branch ?? null,
     fault: `${shown === '""' ? place : `the row of ${shown} (${place})`} ${fault}`,
   };
 }

@@ -94,6 +94,16 @@ describe('a row of the list of workbooks that cannot be read', () => {
   );
 });
 
+it('a branch that only a row names which cannot be read is mirrored all the same', async () => {
+  const { command, service, text } = await startCommands();
+  const repository = service.addRepository('Plan', { 'a.xlsx': 'a' });
+  expect((await command(['sync'])).exitCode).toBe(0);
+  service.write(repository, 'dev', 'b.xlsx', 'b');
+  service.knobs.listedAs = (_path, branch) => (branch === 'dev' ? { name: 7 } : {});
+  expect((await command(['sync'])).exitCode).toBe(0);
+  expect(await text('mirror/Plan/dev/b.xlsx')).toBe('b');
+});
+
 it('a row of the list of repositories that cannot be read is reported, and makes the pass end with 1, as its repository is not mirrored', async () => {
   const { command, service } = await mirrored();
   service.knobs.malformedRepositories = [{ id: 'x', name: 'Budget', full_name: null }];

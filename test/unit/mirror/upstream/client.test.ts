@@ -26,11 +26,16 @@ it.each<[string, readonly string[], readonly string[], readonly string[]]>([
 it.each<[string, readonly string[], object, readonly string[]]>([
   ['a name that ends like theirs', ['dnd/Plan', 'github.com/o/sales'], {}, ['Plan', 'o/Sales.git']],
   ['another name', ['Other', 'Planning'], {}, []],
-  ['a malformed row in another case', ['Plan'], { malformed: [{ repository: 'PLAN', fault: '' }] }, ['Plan']],
+  [
+    'a malformed row in another case',
+    ['Plan'],
+    { malformed: [{ repository: 'PLAN', branch: null, fault: '' }] },
+    ['Plan'],
+  ],
   [
     'a malformed row of another',
     ['x/Sales.git'],
-    { malformed: [{ repository: 'Own', fault: '' }] },
+    { malformed: [{ repository: 'Own', branch: null, fault: '' }] },
     ['Own', 'o/Sales.git'],
   ],
   ['a row in two forms', ['Plan', 'PLAN'], {}, ['Plan']],
