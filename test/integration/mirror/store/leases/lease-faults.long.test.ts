@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import type * as FileSystem from 'node:fs/promises';
-import { link, mkdir, readdir, symlink, utimes, writeFile } from 'node:fs/promises';
+import { link, lstat, mkdir, readdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { afterEach, describe, expect, it, vi } from 'vitest';
@@ -18,15 +18,13 @@ import { temporaryFolder } from '../../../../support/temporary.ts';
 const faults = vi.hoisted(() => ({
   open: null as [RegExp, string] | null,
   sync: null as [RegExp, string] | null,
+  /** Called with the path of a file that was flushed. */
+  flushed: null as ((path: string) => Promise<void>) | null,
 }));
 
 function refuseAsAsked(fault: [RegExp, string] | null, path: unknown): void {
   if (fault?.[0].test(String(path)) !== true) return;
-  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), {
-    code: fault[1],
-    errno: -1,
-    syscall: fault[0],
-  });
+  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), { code: fault[1], errno: -1 });
 }
 
 vi.mock('node:fs/promises', async (importOriginal) => {
@@ -40,6 +38,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
       handle.sync = async () => {
         refuseAsAsked(faults.sync, args[0]);
         await sync();
+        await faults.flushed?.(String(args[0]));
       };
       return handle;
     },
@@ -49,6 +48,7 @@ vi.mock('node:fs/promises', async (importOriginal) => {
 afterEach(() => {
   faults.open = null;
   faults.sync = null;
+  faults.flushed = null;
 });
 
 it('a lease that the user may not write is refused, with the permissions that it takes', async () => {
@@ -58,6 +58,19 @@ it('a lease that the user may not write is refused, with the permissions that it
     code: 'directory.unusable',
     message: 'This user cannot take or end leases: EACCES: a fault of the test.',
   });
+});
+
+it('a lease changes no other file, if someone puts a link in the place of its own', async () => {
+  const { mirror } = await startPair();
+  const other = join(await temporaryFolder(), 'other');
+  await writeFile(other, 'secret', { mode: 0o600 });
+  faults.flushed = async (path) => {
+    if (!/\/leases\/[^/]+$/.test(path)) return;
+    await rm(path);
+    await symlink(other, path);
+  };
+  await expect(takeLease(mirror)).rejects.toMatchObject({ code: 'lease.not_granted' });
+  expect((await lstat(other)).mode & 0o777).toBe(0o600);
 });
 
 describe('a lease that cannot be read', () => {
