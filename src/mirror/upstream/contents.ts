@@ -106,7 +106,8 @@ export class Contents {
     let failure: MirrorError | null = null;
     for (const { form, text } of referencesFor(repository, this.nameCounts, trusted)) {
       try {
-        const answer = await this.#downloadArchive(request, text);
+        const target = contentsPath(text, undefined, branchParameter(request.branch));
+        const answer = await this.#receive(target, { ...request, what: 'archive' }, readArchive);
         if (answer.kind !== 'absent') {
           this.#memory.referenceForm = form;
           this.#proven.set(repository.id, form);
@@ -176,11 +177,6 @@ export class Contents {
   #targetOf({ repository, branch }: Omit<PathRequest, 'signal'>, path: string): string | null {
     const [reference] = referencesFor(repository, this.nameCounts, this.#formOf(repository));
     return reference === undefined ? null : contentsPath(reference.text, path, branchParameter(branch));
-  }
-
-  #downloadArchive(request: ContentsRequest, reference: string): Promise<ContentsAnswer | Absent> {
-    const target = contentsPath(reference, undefined, branchParameter(request.branch));
-    return this.#receive(target, { ...request, what: 'archive' }, readArchive);
   }
 
   /** Downloads the answer for a path. Its destination is kept only if `read` finds the right file there. */

@@ -204,8 +204,7 @@ export function recover(disk: Disk, signal?: AbortSignal): Promise<readonly stri
 async function recoverOn(disk: Disk, signal?: AbortSignal): Promise<readonly Recovered[]> {
   const mark = disk.flush.mark();
   const left = (await stagesIn(disk.layout)).filter((folder) => !disk.inUse.has(basename(folder)));
-  const journals: (Journal | null)[] = [];
-  for (const folder of left) journals.push(await readJournal(folder));
+  const journals = await Promise.all(left.map(readJournal));
   for (const folder of left) refuseIntent(folder);
   // They share the flushes.
   return Promise.all(
