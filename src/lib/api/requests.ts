@@ -42,16 +42,11 @@ export const WORKBOOKS_PATH = '/v1/workbooks';
 /**
  * The headers of every request of a generation (section 5). A cache on the way must ask the service before it answers (RFC 9111,
  * section 5.2.1.4): an old list would pass for the present one.
- * @param accept the requested media type; the specification shows `application/json` on every request
  */
-export function requestHeaders(
-  generation: Generation,
-  credential: string,
-  accept = 'application/json',
-): Record<string, string> {
+export function requestHeaders(generation: Generation, credential: string): Record<string, string> {
   return {
     [CREDENTIAL_HEADERS[generation]]: credential,
-    accept,
+    accept: 'application/json',
     'content-type': 'application/json',
     'cache-control': 'no-cache',
   };
