@@ -30,9 +30,6 @@ const DURATION_EXPECTED =
   'expected a duration such as 500ms, 90s, 5m, 2h, 1d or 1h30m (each number with its unit, the larger unit first)';
 const SIZE_EXPECTED = 'expected a size such as 2 GiB, 500MB or 10k';
 
-/** Longer than any sensible value. */
-const MAX_TEXT = 64;
-
 /** Each unit at most once, the largest first; its number is the group with its name. */
 const DURATION = new RegExp(
   `^${[...DURATION_UNITS.keys()].map((unit) => String.raw`(?: ?(?<${unit}>\d+(?:\.\d+)?) ?${unit})?`).join('')}$`,
@@ -46,7 +43,7 @@ const SIZE = /^(\d+(?:\.\d+)?) ?([A-Za-z]*)$/;
  */
 export function parseDuration(text: string): number {
   const trimmed = text.trim();
-  const { groups } = (trimmed.length > MAX_TEXT ? null : DURATION.exec(trimmed)) ?? {};
+  const { groups } = DURATION.exec(trimmed) ?? {};
   if (groups === undefined || trimmed === '') throw invalid(DURATION_EXPECTED);
   let totalMs = 0;
   for (const [unit, unitMs] of DURATION_UNITS) totalMs += Number(groups[unit] ?? 0) * unitMs;
@@ -74,8 +71,7 @@ export function formatDuration(milliseconds: number): string {
  * @throws MirrorError `usage.invalid`; the message shows the expected form and leaves out the text itself
  */
 export function parseSize(text: string): number {
-  const trimmed = text.trim();
-  const [, number, unit = ''] = (trimmed.length > MAX_TEXT ? null : SIZE.exec(trimmed)) ?? [];
+  const [, number, unit = ''] = SIZE.exec(text.trim()) ?? [];
   const spelling = unit.toLowerCase().replace(/b?$/, 'b');
   const [, unitBytes] = [...SIZE_UNITS].find(([each]) => each.toLowerCase() === spelling) ?? [];
   if (number === undefined || unitBytes === undefined) throw invalid(SIZE_EXPECTED);
