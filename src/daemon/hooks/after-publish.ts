@@ -60,7 +60,7 @@ export class AfterPublish {
   readonly #running = createBackgroundWork(
     async ({ closing, stop }) => {
       clearTimeout(this.#timer);
-      await this.#runAll(closing, stop).finally(() => this.#wakeLater(closing));
+      await this.#runAll(closing, stop).finally(() => this.#wakeLater());
     },
     (error) => {
       this.#isAllToSee = true;
@@ -106,7 +106,6 @@ export class AfterPublish {
 
   /** Starts no more runs, and stops the running one after this time, in milliseconds. */
   async close(timeoutMs: number): Promise<void> {
-    clearTimeout(this.#timer);
     await this.#running.close(timeoutMs);
   }
 
@@ -117,8 +116,8 @@ export class AfterPublish {
     if (kept <= CHANGES_KEPT) this.#changes.set(target, span);
   }
 
-  #wakeLater(closing: AbortSignal): void {
-    if (this.#failed.size === 0 || closing.aborted) return;
+  #wakeLater(): void {
+    if (this.#failed.size === 0) return;
     const nextAtMs = Math.min(...[...this.#failed.values()].map((failure) => failure.nextAtMs));
     const delayMs = Math.max(LEAST_WAIT_MS, nextAtMs - performance.now());
     this.#timer = setTimeout(() => this.#running.wake(), delayMs).unref();

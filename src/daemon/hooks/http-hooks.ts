@@ -47,7 +47,6 @@ export function createHttpHooks(
   return {
     /** Sends those of these notifications that the settings choose. */
     tell: (notifications: readonly Notification[]): void => {
-      if (hooks().webhook === undefined) return;
       const origin = { at: new Date().toISOString(), host: hostname() };
       const chosen = notifications.filter(({ type }) => isChosen(type, hooks().webhookEvents));
       webhook.add(

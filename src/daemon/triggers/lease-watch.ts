@@ -11,13 +11,11 @@ const LOOK_EVERY_MS = 2000;
  */
 export function watchLeases(layout: DirectoryLayout, onOver: () => void) {
   let isWaiting = false;
-  let isClosed = false;
-  const mayEnd = (): boolean => isWaiting && !isClosed;
   const look = async (): Promise<void> => {
-    if (!mayEnd()) return;
+    if (!isWaiting) return;
     const found = await leasesInForce(layout, Date.now()).catch(() => null);
-    // Another check may have finished first, or the watch was closed during this one.
-    if (found?.length !== 0 || !mayEnd()) return;
+    // Another check may have finished first.
+    if (found?.length !== 0 || !isWaiting) return;
     isWaiting = false;
     onOver();
   };
@@ -26,9 +24,6 @@ export function watchLeases(layout: DirectoryLayout, onOver: () => void) {
     sink: ({ name }: MirrorEvent): void => {
       if (name === 'lease.waited') isWaiting = true;
     },
-    close: (): void => {
-      isClosed = true;
-      clearInterval(timer);
-    },
+    close: (): void => clearInterval(timer),
   };
 }

@@ -24,17 +24,3 @@ it('a delayed publish happens once, when no lease is left', async () => {
   expect(onOver).toHaveBeenCalledTimes(1);
   watch.close();
 });
-
-it('no pass is started by a check running when the watch ends, nor by later news', async () => {
-  const onOver = vi.fn();
-  const look = Promise.withResolvers<readonly Lease[]>();
-  vi.mocked(leasesInForce).mockReturnValue(look.promise);
-  const watch = watchLeases(LAYOUT, onOver);
-  watch.sink(WAITED);
-  await vi.advanceTimersByTimeAsync(2000);
-  watch.close();
-  look.resolve([]);
-  watch.sink(WAITED);
-  await vi.advanceTimersByTimeAsync(10_000);
-  expect(onOver).not.toHaveBeenCalled();
-});
