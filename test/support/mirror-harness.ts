@@ -1,3 +1,4 @@
+import { initialLive } from '../../src/daemon/status/live.ts';
 import { createMirrorStatus } from '../../src/daemon/status/mirror-status.ts';
 import { reportShare } from '../../src/daemon/status/share-report.ts';
 import { hash } from 'node:crypto';
@@ -163,8 +164,12 @@ export class MirrorHarness {
 
   /** Has the instance tell the others how its share stands, as after a pass. */
   async reportShare(): Promise<void> {
-    const reader = createMirrorStatus(() => this.loaded, this.opened);
-    await reportShare(reader.read, this.opened, null);
+    const readMirror = createMirrorStatus(
+      () => this.loaded,
+      this.opened,
+      () => initialLive(0),
+    );
+    await reportShare(readMirror, this.opened, null);
   }
 
   /** Runs a pass, after which the mirror must equal the service. */

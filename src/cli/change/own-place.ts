@@ -90,22 +90,22 @@ export async function sync(
     progress.close();
     throw error;
   });
-  const status = createMirrorStatus(() => settings, mirror);
+  const readMirror = createMirrorStatus(() => settings, mirror, progress.live);
   const choose = (paths: readonly string[]): readonly string[] =>
     chosenTargets(names, mirror.store.layout.mirror, paths);
-  const hooks = createHooks(() => settings, mirror, emitAll, status.read);
-  sinks.push(status.sink, hooks.sink);
+  const hooks = createHooks(() => settings, mirror, emitAll, readMirror);
+  sinks.push(hooks.sink);
   return untilStopped(async (signal) => {
     signal.addEventListener('abort', () => void hooks.close(0));
     try {
       const policy: PassPolicy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
-      const report = await makePass(mirror, status.read, { trigger, signal, retries, policy });
+      const report = await makePass(mirror, readMirror, { trigger, signal, retries, policy });
       const hooksDue = await hooks.settled();
       progress.close();
       const due = counted(hooksDue, 'target');
       if (hooksDue > 0)
         tell(say`! hooks.afterPublish did not succeed for ${due}: the next pass runs it again`, 'warn');
-      return passOutcome(report, hooksDue === 0 && (await isReady({ readMirror: status.read })));
+      return passOutcome(report, hooksDue === 0 && (await isReady({ readMirror })));
     } finally {
       await hooks.close(HOOKS_CLOSE_MS);
       progress.close();

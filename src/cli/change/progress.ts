@@ -43,6 +43,7 @@ export function createProgress(
         live.line(scrub(`${markOf(event)} ${String(describeEvent(event))}`, secrets), levelOf(event));
       show();
     },
+    live: (): Live => state,
     /** Removes the live line for good. */
     close: (): void => {
       clearInterval(timer);

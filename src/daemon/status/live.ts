@@ -15,6 +15,7 @@ export function initialLive(nowMs: number): Live {
     slow: [],
     passes: [],
     hasFinishedPass: false,
+    listed: { isKnown: false, isWhole: false, isOutdated: false },
     nextPassAtMs: null,
     upstream: null,
     selection: null,
@@ -24,12 +25,16 @@ export function initialLive(nowMs: number): Live {
   };
 }
 
+/** Settings whose change may add targets that the last pass did not see. */
+const SELECTING = /^(?:service\.baseUrl|targets|repositories\.|branches\.)/;
+
 /** The parts of the state that each event changes. */
 const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
   'daemon.scheduled': ({ nextPassAtMs }) => ({ nextPassAtMs }),
   'daemon.stopping': () => ({ isStopping: true }),
-  'listing.read': ({ repositories, workbooks, processing, failed }, _live, nowMs) => ({
+  'listing.read': ({ isWhole, repositories, workbooks, processing, failed }, { listed }, nowMs) => ({
     upstream: { readAtMs: nowMs, repositories, workbooks, processing, failed },
+    listed: { ...listed, isWhole },
   }),
   'selection.checked': ({ repositories, selected, unmatched }) => ({
     selection: { repositories, selected, unmatched },
@@ -44,15 +49,20 @@ const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
     const after = { state: 'accepted', key, sinceMs: nowMs, nextAttemptAtMs: null } as const;
     return { credentials: { ...credentials, [credential]: after } };
   },
-  'settings.reloaded': (_event, { settings }, nowMs) => ({
-    settings: { ...settings, takenAtMs: nowMs, problem: null },
+  'settings.reloaded': ({ changed }, live, nowMs) => ({
+    settings: { ...live.settings, takenAtMs: nowMs, problem: null },
+    ...(changed.some((name) => SELECTING.test(name)) ? outdated(live) : {}),
   }),
+  // The records of passes in between are missing: a target that failed there would look fresh.
+  'state.failed': (_event, live) => outdated(live),
+  'state.recovered': (_event, live) => outdated(live),
   'settings.refused': (event, { settings }) => ({ settings: { ...settings, problem: failureOf(event) } }),
   'settings.restart_needed': restartNeeded,
   'settings.restart_unneeded': restartNeeded,
   'http.unavailable': (event) => ({ http: { problem: failureOf(event) } }),
   'http.listening': () => ({ http: { problem: null } }),
-  'pass.started': ({ trigger }, _live, nowMs) => ({
+  'pass.started': ({ trigger }, { listed }, nowMs) => ({
+    listed: { ...listed, isWhole: false, isOutdated: false },
     pass: { trigger, startedAtMs: nowMs, planned: null, done: 0, pulling: [] },
   }),
   'pass.planned': ({ pull, keep, hold, retire }, { pass }) => ({
@@ -81,9 +91,13 @@ const CHANGES: EventTable<[live: Live, nowMs: number], Partial<Live>> = {
   'pass.finished': ({ name, trigger, durationMs, ...summary }, live, nowMs) => ({
     ...endOfPass(live, nowMs, { trigger, durationMs, result: 'finished', summary }),
     hasFinishedPass: true,
+    listed: live.listed.isOutdated ? live.listed : { ...live.listed, isKnown: live.listed.isWhole },
   }),
-  'pass.failed': ({ trigger, durationMs, ...failure }, live, nowMs) =>
-    endOfPass(live, nowMs, { trigger, durationMs, result: 'failed', failure: failureOf(failure) }),
+  'pass.failed': ({ trigger, durationMs, ...failure }, live, nowMs) => ({
+    ...endOfPass(live, nowMs, { trigger, durationMs, result: 'failed', failure: failureOf(failure) }),
+    // The mirrored data came from another service.
+    ...(failure.code === 'directory.other_service' ? { listed: { ...live.listed, isKnown: false } } : {}),
+  }),
   'pass.abandoned': ({ trigger, durationMs }, live, nowMs) =>
     endOfPass(live, nowMs, { trigger, durationMs, result: 'abandoned' }),
 };
@@ -103,6 +117,10 @@ function pullEnded({ target }: { readonly target: string }, { pass }: Live): Par
 
 function without(slow: Live['slow'], target: string): Live['slow'] {
   return slow.filter((each) => each.target !== target);
+}
+
+function outdated({ listed }: Live): Partial<Live> {
+  return { listed: { ...listed, isKnown: false, isOutdated: true } };
 }
 
 function restartNeeded(event: { readonly settings: readonly string[] }, { settings }: Live): Partial<Live> {

@@ -1,5 +1,3 @@
-import type { MirrorEvent } from '../../app/events.ts';
-import { selectsNothing } from '../../mirror/plan/selection.ts';
 import { type TargetStatus, whyNotWell } from '../../app/target-status.ts';
 import type { Liveness, Readiness } from './status-schema.ts';
 
@@ -20,53 +18,6 @@ export function readinessOf(
   });
   const isReady = isListed && !selectsNothing && stateProblem === null && notReady.length === 0;
   return { isReady, isListed, selectsNothing, stateProblem, notReady };
-}
-
-/**
- * Whether the targets are known: a pass that began under the current settings has completed with a
- * complete list of repositories. Before that, a mirror may lack targets even if all its trees are fresh.
- */
-export type Listed = Readonly<typeof NOT_LISTED>;
-
-/** The state before the first pass, when nothing is known. */
-export const NOT_LISTED = {
-  isListed: false,
-  /** Whether the list of the running pass is complete. */
-  isWhole: false,
-  /** Whether the running pass cannot show that: since it began, the settings select otherwise, or the state cache failed or recovered. */
-  isOutdated: false,
-  /** Whether the settings select nothing that the service lists. */
-  selectsNothing: false,
-};
-
-/** Settings whose change may add targets that the last pass did not see. */
-const SELECTING = /^(?:service\.baseUrl|targets|repositories\.|branches\.)/;
-
-/** The state after an event. */
-export function nextListed(listed: Listed, event: MirrorEvent): Listed {
-  switch (event.name) {
-    case 'settings.reloaded':
-      return event.changed.some((name) => SELECTING.test(name))
-        ? { ...listed, isListed: false, isOutdated: true }
-        : listed;
-    case 'state.failed':
-    case 'state.recovered':
-      // The records of passes in between are missing: a target that failed there would look fresh.
-      return { ...listed, isListed: false, isOutdated: true };
-    case 'pass.started':
-      return { ...listed, isWhole: false, isOutdated: false };
-    case 'listing.read':
-      return { ...listed, isWhole: event.isWhole };
-    case 'selection.checked':
-      return { ...listed, selectsNothing: selectsNothing(event) };
-    case 'pass.failed':
-      // The mirrored data came from another service.
-      return event.code === 'directory.other_service' ? { ...listed, isListed: false } : listed;
-    case 'pass.finished':
-      return listed.isOutdated ? listed : { ...listed, isListed: listed.isWhole };
-    default:
-      return listed;
-  }
 }
 
 /** Work is stuck after this time without progress, in milliseconds: longer than any step of a pass that waits for no answer. */

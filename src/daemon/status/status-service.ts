@@ -67,10 +67,9 @@ export function createStatusService(
 ) {
   let live = initialLive(Date.now());
   const notices: Notice[] = [];
-  const status = createMirrorStatus(current, mirror);
+  const readMirror = createMirrorStatus(current, mirror, () => live);
   const sink: EventSink = (event) => {
     live = nextLive(live, event, Date.now());
-    status.sink(event);
     if (OUTDATING.has(event.name)) sharedReport = shareWork(report, REPORT_AGE_MS);
     const notice = noticeOf(event, Date.now());
     if (notice !== null) notices.push(notice);
@@ -84,7 +83,7 @@ export function createStatusService(
     );
   const report = async (): Promise<ReportWithoutChanges> => {
     const { directory, schedule, timezone, service } = current();
-    const { policy, nowMs, targets, readiness } = await status.read();
+    const { policy, nowMs, targets, readiness } = await readMirror();
     return {
       version: packageVersion(),
       service: service.baseUrl,
@@ -118,7 +117,7 @@ export function createStatusService(
     report: () => sharedReport(),
     /** The rest of the report, which may take long: it reads manifests. */
     changes: createRecentChanges(mirror.store.layout),
-    readMirror: status.read,
+    readMirror,
     /** Whether work is running whose progress is worth showing. */
     isBusy: () => mirror.monitor.pulls().length > 0 || mirror.monitor.scan() !== null,
   };

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { expect, it, onTestFinished } from 'vitest';
 
+import { initialLive } from '../../../../src/daemon/status/live.ts';
 import { createMirrorStatus } from '../../../../src/daemon/status/mirror-status.ts';
 import { createHooks } from '../../../../src/daemon/hooks/hooks.ts';
 import { startReceiver } from '../../../support/listen.ts';
@@ -11,12 +12,16 @@ import { temporaryFolder } from '../../../support/temporary.ts';
 
 /** The hooks of a mirror; they end with the test. */
 function hooksOf({ loaded, opened, events }: MirrorHarness): ReturnType<typeof createHooks> {
-  const reader = createMirrorStatus(() => loaded, opened);
+  const live = initialLive(0);
   const hooks = createHooks(
     () => loaded,
     opened,
     (event) => events.push(event),
-    reader.read,
+    createMirrorStatus(
+      () => loaded,
+      opened,
+      () => live,
+    ),
   );
   onTestFinished(() => hooks.close(1000));
   return hooks;

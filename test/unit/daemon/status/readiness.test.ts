@@ -1,12 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import {
-  type Listed,
-  livenessOf,
-  nextListed,
-  NOT_LISTED,
-  readinessOf,
-} from '../../../../src/daemon/status/readiness.ts';
+import { initialLive, nextLive } from '../../../../src/daemon/status/live.ts';
+import { livenessOf, readinessOf } from '../../../../src/daemon/status/readiness.ts';
 import type { MirrorEvent } from '../../../../src/app/events.ts';
 import type { TargetStatus } from '../../../../src/app/target-status.ts';
 import { NOW_MS, passFinished } from '../../../support/builders.ts';
@@ -98,7 +93,7 @@ function reloaded(...changed: string[]): MirrorEvent {
 }
 
 function after(...events: readonly MirrorEvent[]): boolean {
-  return events.reduce<Listed>(nextListed, NOT_LISTED).isListed;
+  return events.reduce((live, event) => nextLive(live, event, 0), initialLive(0)).listed.isKnown;
 }
 
 const LOST: MirrorEvent = { name: 'state.failed', code: 'state.unavailable', message: '', hint: null };
