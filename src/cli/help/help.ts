@@ -132,7 +132,10 @@ function escaped(text: string): string {
  * The passages about a word: rows with it in their first cell or, if there are none, all passages with each of its words.
  * @returns at most ten lines for a person; empty if there is nothing
  */
-export function aboutWord(asked: string, passages = passagesOfManual()): string[] {
+export function aboutWord(
+  asked: string,
+  passages = CHAPTERS.flatMap((chapter) => passagesOf(chapter, readChapter(chapter))),
+): string[] {
   const word = asked.toLowerCase();
   const has = (text: string, part: string): boolean =>
     new RegExp(`(?<![\\w.-])${escaped(part)}(?![\\w-]|\\.\\w)`, 'i').test(text);
@@ -142,8 +145,4 @@ export function aboutWord(asked: string, passages = passagesOfManual()): string[
     about.length > 0 ? about : passages.filter(({ text }) => parts.every((part) => has(text, part)));
   const lines = found.flatMap(({ chapter, text }) => [text, `  (help ${chapter})`]);
   return lines.slice(0, MOST_LINES);
-}
-
-function passagesOfManual() {
-  return CHAPTERS.flatMap((chapter) => passagesOf(chapter, readChapter(chapter)));
 }

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 
 import { describePhase, undoneParts, unmatchedSentence } from '../../app/messages.ts';
-import { type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
+import { readTargets, withReader } from '../../app/open-reader.ts';
 import { isMirrored, isWell, plainState, type TargetStatus } from '../../app/target-status.ts';
 import type { LiveStatus } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
@@ -55,6 +55,7 @@ function status(settings: SettingsFor<'directory'>, names: readonly string[]) {
     const { store, state } = reader;
     const { lockFile } = store.layout;
     const { nowMs, maxStalenessMs, statuses } = await readTargets(settings, reader, names);
+    const delivered = settings.hooks.afterPublish === undefined ? null : await state.hookTrees();
     return {
       nowMs,
       maxStalenessMs,
@@ -69,16 +70,10 @@ function status(settings: SettingsFor<'directory'>, names: readonly string[]) {
       isLockHidden: await isLockHidden(lockFile),
       leases: await leasesInForce(store.layout, Date.now()),
       /** The number of targets whose `hooks.afterPublish` has not yet succeeded; null if none is set. */
-      hooksDue: settings.hooks.afterPublish === undefined ? null : await countHooksDue(reader),
+      hooksDue: delivered && dueHooks(await store.inventory.read(), delivered).length,
       targets: statuses,
     };
   });
-}
-
-async function countHooksDue({ store, state }: MirrorReader): Promise<number | null> {
-  const delivered = await state.hookTrees();
-  if (delivered === null) return null;
-  return dueHooks(await store.inventory.read(), delivered).length;
 }
 
 /** Whether all is well; beside a daemon, `/readyz` decides. */

@@ -23,7 +23,7 @@ import { roughDuration } from '../../lib/text/humanize.ts';
 import { scrub, scrubbed } from '../../lib/text/scrub.ts';
 import { escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
-import { type DirectoryLayout, layoutOf } from '../../mirror/store/layout.ts';
+import { layoutOf } from '../../mirror/store/layout.ts';
 import { publishedTree } from '../../mirror/store/published-tree.ts';
 import { judged, type Lines, type Outcome, textOf } from '../frame/output.ts';
 import { settingsOf } from './settings-flags.ts';
@@ -112,8 +112,11 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   await refuseMissing(settings.directory);
   await becomeOwnerOf(settings.directory);
   const layout = layoutOf(settings.directory);
-  const { target, manifest } = await targetOf(layout, asked);
+  const known = await manifestPaths(layout);
+  const { path: target, published } = await readTarget(layout, targetNamed(asked, layout.mirror, known));
+  if (published === null) return noTarget(target, known);
   const folder = publishedTree(layout, target);
+  const { manifest } = published;
   const event = name === 'afterPublish' ? 'published' : 'staged';
   const run = runForState(event, layout, { target, manifest, previous: null, folder });
   const environment = { ...run.environment, MIRROR_TEST: '1' };
@@ -135,14 +138,6 @@ async function testCommand(settings: SettingsFor<'directory'>, hook: string, ask
   } catch (error) {
     return { done, status: null, output: output.toString(), errorOutput: '', failure: failureOf(error) };
   }
-}
-
-/** The published state of a target. @throws MirrorError `target.unknown`, `disk.failed` */
-async function targetOf(layout: DirectoryLayout, asked: string) {
-  const known = await manifestPaths(layout);
-  const { path, published } = await readTarget(layout, targetNamed(asked, layout.mirror, known));
-  if (published !== null) return { target: path, manifest: published.manifest };
-  return noTarget(path, known);
 }
 
 function failureOf(error: unknown): Pick<MirrorError, 'code' | 'message' | 'hint'> {
