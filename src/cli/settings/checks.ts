@@ -8,7 +8,6 @@ import { checkCommand } from '../../app/command-hooks.ts';
 import { withService } from '../../app/installation.ts';
 import { openStateOf } from '../../app/open-reader.ts';
 import { sharingSetting } from '../../config/changes.ts';
-import { effectiveSettings } from '../../config/render.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { Secret } from '../../config/secret.ts';
 import type { Generation } from '../../lib/api/requests.ts';
@@ -34,7 +33,7 @@ import {
   well,
 } from './findings.ts';
 
-type Loaded = LoadedSettings<readonly ['service', 'directory']>;
+type Settings = LoadedSettings<readonly ['service', 'directory']>['settings'];
 
 /** Timeouts of one check, and of one answer in it, in milliseconds: after some tries, a check still ends by its own error. */
 const CHECK_MS = 60_000;
@@ -44,7 +43,7 @@ const ANSWER_MS = 10_000;
 type Check = readonly [subject: string, check: () => Promise<Finding[]>];
 
 /** The checks that need no network. */
-function localChecks(settings: Loaded['settings']): readonly Check[] {
+function localChecks(settings: Settings): readonly Check[] {
   const { directory } = settings;
   return [
     ...(['afterPublish', 'beforePublish'] as const).map((name): Check => {
@@ -61,14 +60,14 @@ function localChecks(settings: Loaded['settings']): readonly Check[] {
 }
 
 /** Checks the directory and the commands of hooks. @throws MirrorError the first failure */
-export async function checkLocally(settings: Loaded['settings']): Promise<Finding[]> {
+export async function checkLocally(settings: Settings): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const [, check] of localChecks(settings)) findings.push(...(await check()));
   return findings;
 }
 
 /** Makes all checks at the same time. A check that fails or hangs does not end the others. */
-export async function checkOnline({ settings, sources }: Loaded): Promise<Finding[]> {
+export async function checkOnline(settings: Settings): Promise<Finding[]> {
   const { hooks, directory } = settings;
   const checks: readonly Check[] = [
     ['service', () => checkKeys(settings, 'current')],
@@ -84,13 +83,7 @@ export async function checkOnline({ settings, sources }: Loaded): Promise<Findin
     const ended = check().catch((error: unknown) => [failed(subject, error)]);
     return (await waitAtMost(ended, CHECK_MS)) ?? [failed(subject, hung)];
   });
-  const given = Object.entries(effectiveSettings(settings, sources)).flatMap(([name, { value, source }]) =>
-    source.kind === 'default'
-      ? []
-      : [well(`setting ${name}`, `${JSON.stringify(value)} (${source.kind} ${source.detail})`)],
-  );
-  // The checks come last: a person who waited for them looks there.
-  return [...given, userFinding(directory), ...(await Promise.all(found)).flat()];
+  return [userFinding(directory), ...(await Promise.all(found)).flat()];
 }
 
 /** The user of the checks: only the daemon's own user can find out what that user may do. */
@@ -103,7 +96,7 @@ function userFinding(directory: string): Finding {
 }
 
 /** Reads a list of the service with each key of a setting alone. */
-async function checkKeys(settings: Loaded['settings'], generation: Generation): Promise<Finding[]> {
+async function checkKeys(settings: Settings, generation: Generation): Promise<Finding[]> {
   const { baseUrl } = settings.service;
   const name = generation === 'current' ? 'apiKey' : 'apiToken';
   const failures: (MirrorError | null)[] = [];
@@ -128,7 +121,7 @@ async function checkKeys(settings: Loaded['settings'], generation: Generation): 
   return [well('service.baseUrl', `${baseUrl} answers`), ...found, ...clock];
 }
 
-async function checkFileSystem({ directory, publish, archive }: Loaded['settings']): Promise<Finding[]> {
+async function checkFileSystem({ directory, publish, archive }: Settings): Promise<Finding[]> {
   const subject = 'directory';
   const limits = await limitsOfDirectory(directory, { publish, nameTwins: archive.nameTwins });
   if (limits?.length === 0) return [well(subject, 'its file system can do all that is needed')];
@@ -183,7 +176,7 @@ async function checkReceiver(hook: 'webhook' | 'heartbeat', address: string | un
   return [{ ...well(`hooks.${hook}`, finding), whatToDo }];
 }
 
-async function checkState(settings: Loaded['settings']): Promise<Finding[]> {
+async function checkState(settings: Settings): Promise<Finding[]> {
   if (settings.state.store === 'sqlite') return [well('state', 'it is a file in the directory')];
   const place = { layout: layoutOf(settings.directory), id: 'config-check' };
   const state = await openStateOf(settings, place, true, () => {});

@@ -7,7 +7,6 @@ import type { SettingSources } from '../../config/layers.ts';
 import type { LoadedSettings } from '../../config/load.ts';
 import { effectiveSettings, renderEffective, renderJsonSchema } from '../../config/render.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
-import { counted } from '../../lib/text/humanize.ts';
 import { escapedJson, escapedLines, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { judged, type Outcome } from '../frame/output.ts';
 import { describeFindings, type Finding, warning, well } from './findings.ts';
@@ -30,7 +29,7 @@ export async function runConfigCheck(command: Command): Promise<Outcome> {
   if (online !== true) return reported([...findings, ...(await checkLocally(loaded.settings))]);
   // The user of the daemon owns the directory.
   await becomeOwnerOf(loaded.settings.directory);
-  return reported([...findings, ...(await checkOnline(loaded))]);
+  return reported([...findings, ...(await checkOnline(loaded.settings))]);
 }
 
 function reported(findings: readonly Finding[]): Outcome {
@@ -55,14 +54,10 @@ export function settingsFindings(
   { settings, sources, configFile }: Loaded,
   command: 'run' | 'serve',
 ): Finding[] {
-  const given = Object.keys(sources).filter((name) => isGiven(sources, name)).length;
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
   return [
-    well(
-      'settings',
-      `good for ${command}: ${counted(given, 'setting')} given, the others at their defaults; ${file}`,
-    ),
+    well('settings', `good for ${command}; ${file}`),
     ...exposedSecretFiles(settings, ownFile).map((path) =>
       warning(
         'secrets',
@@ -93,15 +88,11 @@ function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): Findi
   return [warning('secrets', finding, 'The key and the token are two secrets: replace the wrong one.')];
 }
 
-/** Whether the settings file itself holds a secret. */
+/** Whether the settings file itself holds a secret, not the path of a file with one. */
 function holdsSecret(sources: SettingSources): boolean {
+  const kindOf = (name = ''): string => sources[name]?.kind ?? 'default';
   return settingDescriptors.some(
-    ({ name, secret }) => secret && sources[name]?.kind === 'file' && isGiven(sources, name),
+    ({ name, secret }) =>
+      secret && kindOf(name) === 'file' && kindOf(fileSettingOf(name)?.name) === 'default',
   );
-}
-
-/** Whether a setting was given. A secret in a file counts once, as the setting that names the file. */
-function isGiven(sources: SettingSources, name: string): boolean {
-  const kindOf = (each: string | undefined): string => sources[each ?? '']?.kind ?? 'default';
-  return kindOf(name) !== 'default' && kindOf(fileSettingOf(name)?.name) === 'default';
 }
