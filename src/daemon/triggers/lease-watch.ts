@@ -14,8 +14,7 @@ export function watchLeases(layout: DirectoryLayout, onOver: () => void) {
   const look = async (): Promise<void> => {
     if (!isWaiting) return;
     const found = await leasesInForce(layout, Date.now()).catch(() => null);
-    // Another check may have finished first.
-    if (found?.length !== 0 || !isWaiting) return;
+    if (found?.length !== 0) return;
     isWaiting = false;
     onOver();
   };

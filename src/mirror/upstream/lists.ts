@@ -236,9 +236,13 @@ export function malformedRow(row: unknown, { issues }: z.ZodError, at: number): 
   const isOwn = name.startsWith('/') && id.endsWith(name) && id.length > name.length;
   return {
     repository: integration || (isOwn ? id.slice(0, -name.length) : null),
-    branch: branchSchema.safeParse(row).data?.version.branch ?? null,
+    branch: branchOf(row),
     fault: `${shown === '""' ? place : `the row of ${shown} (${place})`} ${fault}`,
   };
+}
+
+function branchOf(row: unknown): string | null {
+  return branchSchema.safeParse(row).data?.version.branch ?? null;
 }
 
 /** How many rows are named one by one. */
