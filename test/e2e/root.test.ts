@@ -1,4 +1,4 @@
-import { chmod, chown, cp, lstat, mkdir, readdir, rename, writeFile } from 'node:fs/promises';
+import { chmod, chown, cp, lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { expect, it } from 'vitest';
@@ -73,6 +73,24 @@ it.runIf(process.getuid?.() === 0)(
     expect((await run(['approve', '--all'], settings)).exitCode).toBe(0);
     await writeFile(join(directory, '.workbook-mirror/note'), 'x');
     expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);
+  },
+);
+
+it.runIf(process.getuid?.() === 0)(
+  'hooks that root runs in the directory of another user have the rights of that user only',
+  async () => {
+    const { settings, directory } = await startEmbedded();
+    await mkdir(directory);
+    await chmod(join(directory, '..'), 0o711);
+    const hook = join(directory, '../hook');
+    await writeFile(hook, `#!/bin/sh\nid -u > ${directory}/user; id -g >> ${directory}/user\n`, {
+      mode: 0o755,
+    });
+    await giveTo(DAEMON, directory);
+    const withHook = { ...settings, WORKBOOK_MIRROR_HOOKS_AFTER_PUBLISH: hook };
+    expect(await run(['sync', '--quiet'], withHook)).toMatchObject({ exitCode: 0, stderr: '' });
+    expect(await readFile(join(directory, 'user'), 'utf8')).toBe(`${DAEMON}\n${DAEMON}\n`);
+    expect(await notOf(DAEMON, directory)).toEqual([]);
   },
 );
 

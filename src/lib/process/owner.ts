@@ -7,6 +7,13 @@ import { unlessMissing } from '../errors/disk-errors.ts';
 import { MirrorError } from '../errors/errors.ts';
 import { PROGRAM_FOLDER } from './program-folder.ts';
 
+let asOwner = <T>(start: () => T): T => start();
+
+/** Starts a program with the rights of this process alone: after {@link becomeOwnerOf}, it cannot become root again. */
+export function withOwnRights<T>(start: () => T): T {
+  return asOwner(start);
+}
+
 /**
  * Makes root continue as the owner of a directory, for as long as the process runs: new files there must be the owner's, and the
  * owner, who may replace anything in it by a link, must not have root follow that link. Does nothing for another user, or
@@ -33,6 +40,8 @@ export async function becomeOwnerOf(directory: string): Promise<void> {
   const program = fileURLToPath(PROGRAM_FOLDER);
   const elsewhere = 'Install the program where every user can read it, such as in /usr/local/lib.';
   await refuseUnlessOpen(program, `read the program in ${program}`, elsewhere);
+  const { bindRealUser } = await import('../native/identity.ts');
+  asOwner = bindRealUser();
 }
 
 /** The name of the user of this process. */

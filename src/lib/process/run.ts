@@ -1,9 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, spawn, type SpawnOptions } from 'node:child_process';
 import { once } from 'node:events';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 
 import { waitAtMost } from '../concurrency/shared-work.ts';
+import { withOwnRights } from './owner.ts';
 
 /** A program to run. */
 export interface ProgramStart {
@@ -101,12 +102,13 @@ function spawned(
   const fail = (error: unknown): void =>
     onExit({ exitCode: null, endedBy: null, startError: asError(error) });
   try {
-    return spawn(program, args, {
+    const options: SpawnOptions = {
       env: environment,
       detached: true,
       stdio: ['pipe', isOutputIgnored ? 'ignore' : 'pipe', 'pipe'],
       ...(cwd === undefined ? {} : { cwd }),
-    })
+    };
+    return withOwnRights(() => spawn(program, args, options))
       .once('exit', (exitCode, endedBy) => onExit({ exitCode, endedBy, startError: null }))
       .on('error', fail);
   } catch (error) {
