@@ -10,7 +10,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import type { Shown } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { judged, type Lines, type Outcome, textOf } from '../frame/output.ts';
+import { judged, type Lines, type Outcome, textOf, under } from '../frame/output.ts';
 import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { confirmed } from '../frame/terminal.ts';
 import { describeDifferences } from '../read/differences.ts';
@@ -94,17 +94,10 @@ function questionAbout(held: readonly HeldTarget[]): string {
   return `Mirror that service here${targets === 0 ? '' : `, and let ${counted(targets, 'target')} go`}?`;
 }
 
-/** Describes the approved deletions. */
+/** Names what is approved; its description was shown before. */
 function describeApproved(approved: readonly HeldTarget[]): Shown {
   if (approved.length === 0) return 'No deletion is held: there is nothing to approve.';
-  const lines = approved.map(({ target, subject, deletions, of }) =>
-    subject === 'service'
-      ? 'The directory may mirror this service; trees of the former service are retired like any other'
-      : subject === 'files'
-        ? `${target}: ${deletions} of ${counted(of, 'file')} may be deleted; the history keeps the tree as it is now`
-        : subject === 'deselected'
-          ? `${target}: is no longer mirrored, as the settings say; its tree stays unchanged`
-          : `${target}: may go to history/, as ${subject === 'moved' ? 'another instance mirrors it now' : 'it is gone from the service'}`,
-  );
-  return textOf(lines, `The next pass carries it out; \`${ownCommand('poll')}\` makes one now.`);
+  const names = approved.map(({ target }) => target ?? 'the other service');
+  const next = `The next pass carries it out; \`${ownCommand('poll')}\` makes one now.`;
+  return textOf(under('Approved:', names), next);
 }
