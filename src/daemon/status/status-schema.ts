@@ -109,11 +109,9 @@ const live = z
     }),
     passes: list(passNote).meta({ description: 'the latest last' }),
     hasFinishedPass: z.boolean(),
-    listed: z
-      .object({ isKnown: z.boolean(), isWhole: z.boolean(), isOutdated: z.boolean() })
-      .meta({
-        description: 'whether the targets are known; whether the list of the pass is whole, or outdated',
-      }),
+    listed: z.object({ isKnown: z.boolean(), isWhole: z.boolean(), isOutdated: z.boolean() }).meta({
+      description: 'whether the targets are known; whether the list of the pass is whole, or outdated',
+    }),
     nextPassAtMs: timeOrNeverMs,
     upstream: upstream.nullable(),
     selection: selectionCheckSchema
