@@ -6,7 +6,6 @@ import { failedPass, passOutcome } from '../app/tasks/task.ts';
 import { unlessMissing } from '../lib/errors/disk-errors.ts';
 import { exitCodeOf, MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { eventFailure, type Trigger } from '../mirror/pass/events.ts';
-import type { PassPolicy } from '../mirror/pass/context.ts';
 import { type PassReport, runPass } from '../mirror/pass/pass.ts';
 import type { Retries } from '../mirror/plan/actions.ts';
 import { isOfCertificate } from '../mirror/upstream/failures.ts';
@@ -97,12 +96,11 @@ export async function makePass(
     readonly trigger: Trigger;
     readonly signal: AbortSignal;
     readonly retries: Retries;
-    readonly policy?: PassPolicy;
   },
 ): Promise<PassReport> {
-  const { trigger, signal, retries, policy = mirror.policy } = how;
+  const { trigger, signal, retries } = how;
   try {
-    const report = await runPass(mirror.context, policy, trigger, signal, retries);
+    const report = await runPass(mirror.context, mirror.policy, trigger, signal, retries);
     await mirror.rememberInstallation();
     await reportShare(readMirror, mirror, null);
     return report;

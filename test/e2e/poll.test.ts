@@ -140,7 +140,11 @@ it('several instances in one directory are all polled, unless a share is named',
   const left = around.service.repositories.filter(({ id }) => ownerOf(id, 2) === 1);
   const unattended = left.map(({ fullName }) => `${fullName}/main`);
   expect(unattended).not.toEqual([]);
-  for (const line of [['sync'], ['poll', '--wait'], ['verify', '--repair']])
+  expect((await around.run('sync')).exitCode).toBe(1);
+  for (const line of [
+    ['poll', '--wait'],
+    ['verify', '--repair'],
+  ])
     for (const names of [unattended, []]) expect((await around.run(...line, ...names)).exitCode).toBe(1);
 });
 

@@ -35,10 +35,7 @@ export async function poll(
  * instances may have them.
  * @throws MirrorError as {@link poll}
  */
-export async function pathsOf(
-  names: readonly string[],
-  { settings, emit }: Pick<TaskWork, 'settings' | 'emit'>,
-) {
+async function pathsOf(names: readonly string[], { settings, emit }: Pick<TaskWork, 'settings' | 'emit'>) {
   if (names.length === 0) return { paths: [], unknown: [], known: [] };
   const ofDirectory = settings.ofDirectory();
   return withReader(ofDirectory, emit, async (reader) => {

@@ -3,7 +3,6 @@ import type { Command } from 'commander';
 import type { EventSink } from '../../app/events.ts';
 import { openMirror, openMirrorStore } from '../../app/open-mirror.ts';
 import { openRecalledState } from '../../app/open-reader.ts';
-import { chosenTargets } from '../../app/target-names.ts';
 import { type PassOutcome, passOutcome, type TaskPlace, type TaskSettings } from '../../app/tasks/task.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { secretsOf } from '../../config/secret.ts';
@@ -17,7 +16,6 @@ import { untilStopped } from '../../lib/process/signals.ts';
 import { PullMonitor, type Trigger } from '../../mirror/pass/events.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { say } from '../../lib/text/terminal-text.ts';
-import type { PassPolicy } from '../../mirror/pass/context.ts';
 import type { Retries } from '../../mirror/plan/actions.ts';
 import { tell, tellEvent } from '../frame/output.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
@@ -70,16 +68,12 @@ export function ownPlace(settings: TaskSettings): TaskPlace {
   };
 }
 
-/**
- * Makes one pass in this process.
- * @param how.names names and patterns of the targets to pull; none for all
- * @throws MirrorError if the pass fails as a whole
- */
+/** Makes one pass in this process. @throws MirrorError if the pass fails as a whole */
 export async function sync(
   settings: SettingsFor<'service' | 'directory'>,
-  how: Partial<{ trigger: Trigger; adopt: boolean; retries: Retries; names: readonly string[] }> = {},
+  how: Partial<{ trigger: Trigger; adopt: boolean; retries: Retries }> = {},
 ): Promise<PassOutcome> {
-  const { trigger = 'command', adopt = false, retries = 'all', names = [] } = how;
+  const { trigger = 'command', adopt = false, retries = 'all' } = how;
   const monitor = new PullMonitor();
   const progress = createProgress(secretsOf(settings), monitor);
   const sinks = [progress.sink];
@@ -91,15 +85,12 @@ export async function sync(
     throw error;
   });
   const readMirror = createMirrorStatus(() => settings, mirror, progress.live);
-  const choose = (paths: readonly string[]): readonly string[] =>
-    chosenTargets(names, mirror.store.layout.mirror, paths);
   const hooks = createHooks(() => settings, mirror, emitAll, readMirror);
   sinks.push(hooks.sink);
   return untilStopped(async (signal) => {
     signal.addEventListener('abort', () => void hooks.close(0));
     try {
-      const policy: PassPolicy = names.length === 0 ? mirror.policy : { ...mirror.policy, choose };
-      const report = await makePass(mirror, readMirror, { trigger, signal, retries, policy });
+      const report = await makePass(mirror, readMirror, { trigger, signal, retries });
       const hooksDue = await hooks.settled();
       progress.close();
       const due = counted(hooksDue, 'target');

@@ -1,22 +1,15 @@
-import { existsSync } from 'node:fs';
-
 import type { Command } from 'commander';
 
 import { describeEvent } from '../../app/messages.ts';
-import { readTargets, withReader } from '../../app/open-reader.ts';
-import { chosenTargets, findTargets, targetPath } from '../../app/target-names.ts';
-import { isWell } from '../../app/target-status.ts';
-import { pathsOf } from '../../app/tasks/poll.ts';
+import { chosenTargets, targetPath } from '../../app/target-names.ts';
 import type { PassOutcome } from '../../app/tasks/task.ts';
-import type { SettingsFor } from '../../config/schema.ts';
-import { EXIT_CODES, type ExitCode, MirrorError } from '../../lib/errors/errors.ts';
+import { EXIT_CODES, MirrorError } from '../../lib/errors/errors.ts';
 import { becomeOwnerOf } from '../../lib/process/owner.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
-import { holdRule } from '../../mirror/plan/actions.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type Outcome, tell, tellEvent, textOf } from '../frame/output.ts';
+import { type Outcome, tell, textOf } from '../frame/output.ts';
 import {
   daemonsOf,
   exitCodeOfShards,
@@ -78,7 +71,7 @@ async function askForPasses(runners: readonly TaskRunner[], names: readonly stri
 function unmirrored(command: Command, names: readonly string[], outcomes: readonly PassOutcome[]) {
   if (names.length === 0) return null;
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const found = outcomes.flatMap(({ targets }) => targets.map(targetOf));
+  const found = outcomes.flatMap(({ targets }) => targets.map(({ target }) => target));
   const isKnown = outcomes.length > 0 && outcomes.every(({ failure }) => failure === null);
   return !isKnown || chosenTargets(names, mirror, found).length > 0 ? [] : names;
 }
@@ -105,76 +98,34 @@ function describeOutcome({ summary, failure }: PassOutcome): TerminalText {
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
   const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
-  const problem = '--allow-failed is about all targets: name none, or leave it out.';
-  if (command.args.length > 0 && allowFailed === true) throw new MirrorError('usage.invalid', problem);
+  if (command.args.length > 0)
+    throw new MirrorError('usage.invalid', 'sync is about all targets: name none.', {
+      hint: `\`${ownCommand('poll', ...command.args)}\` tries and repairs those that are named.`,
+    });
   const daemons = await daemonsOf(command);
-  const names = await namesOf(command);
   const outcomes =
-    daemons.length > 0
-      ? await syncBeside(command, daemons, names)
-      : [await syncHere(command, adopt === true, names)];
-  const { settings } = settingsOf(command, ['directory']);
+    daemons.length > 0 ? await syncBeside(command, daemons) : [await syncHere(command, adopt === true)];
   // Each shard has its own records, so each decides about its own targets.
   const isShared = daemons.some(({ shardIndex }) => shardIndex !== null);
-  const worst = worstOf([
+  const exitCode = worstOf([
     ...outcomes.map((outcome) => outcome.exitCode),
-    isShared ? await exitCodeOfShards(command, daemons, unmirrored(command, names, outcomes)) : EXIT_CODES.ok,
+    isShared ? await exitCodeOfShards(command, daemons, null) : EXIT_CODES.ok,
   ]);
-  const isOfNamed = names.length > 0 && !isShared && worst <= EXIT_CODES.incomplete;
-  const exitCode = isOfNamed ? await exitCodeOfNamed(settings, names, outcomes) : worst;
   const isAllThatCanBe = outcomes.every((outcome) => outcome.isAllThatCanBe);
   const isAllowed = allowFailed === true && exitCode === EXIT_CODES.incomplete && isAllThatCanBe;
-  const { mirror } = layoutOf(settings.directory);
-  const ofNamed = (outcome: PassOutcome) => {
-    const chosen = new Set(chosenTargets(names, mirror, outcome.targets.map(targetOf)));
-    const targets = outcome.targets.filter(({ target }) => names.length === 0 || chosen.has(target));
-    return { ...outcome, targets };
-  };
-  const passes = outcomes.map(ofNamed);
   // Each of several passes also shows how it ended.
-  const [data] = passes.map(({ summary, targets }) => ({ summary, targets }));
+  const [data] = outcomes.map(({ summary, targets }) => ({ summary, targets }));
   return {
-    data: passes.length === 1 ? data : { passes },
+    data: outcomes.length === 1 ? data : { passes: outcomes },
     exitCode: isAllowed ? EXIT_CODES.ok : exitCode,
   };
 }
 
-const targetOf = ({ target }: { readonly target: string }): string => target;
-
-/**
- * The exit code for named targets after a pass, which may have found or retired them.
- * @throws MirrorError `target.unknown`
- */
-function exitCodeOfNamed(
-  settings: SettingsFor<'directory'>,
-  names: readonly string[],
-  outcomes: readonly PassOutcome[],
-): Promise<ExitCode> {
-  return withReader(settings, tellEvent, async (reader) => {
-    const { statuses } = await readTargets(settings, reader);
-    const retired = outcomes.flatMap(({ targets }) => targets).filter(({ outcome }) => outcome === 'retired');
-    const known = new Set([...statuses, ...retired].map(targetOf));
-    const chosen = new Set(findTargets(names, reader.store.layout.mirror, known));
-    // A target that a lease holds is well until it is stale, but its change waits.
-    const waiting = outcomes
-      .flatMap(({ targets }) => targets)
-      .filter(({ outcome, reason }) => outcome === 'held' && holdRule(reason).isHarmless !== true);
-    const isWhole =
-      statuses.filter(({ target }) => chosen.has(target)).every(isWell) &&
-      !waiting.some(({ target }) => chosen.has(target));
-    return isWhole ? EXIT_CODES.ok : EXIT_CODES.incomplete;
-  });
-}
-
 /** Asks the daemons for the pass. @throws MirrorError the error of a pass that failed as a whole */
-async function syncBeside(
-  command: Command,
-  daemons: readonly TaskRunner[],
-  names: readonly string[],
-): Promise<readonly PassOutcome[]> {
-  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait', ...names)}\`.`);
+async function syncBeside(command: Command, daemons: readonly TaskRunner[]): Promise<readonly PassOutcome[]> {
+  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait')}\`.`);
   warnOfFlags(command);
-  const passes = await askForPasses(daemons, names, true);
+  const passes = await askForPasses(daemons, [], true);
   return passes.flatMap(({ outcome }) => {
     const failure = outcome?.failure ?? null;
     if (failure === null) return outcome ?? [];
@@ -184,12 +135,9 @@ async function syncBeside(
 }
 
 /** Makes the pass in this process. */
-async function syncHere(command: Command, adopt: boolean, names: readonly string[]): Promise<PassOutcome> {
-  const { ownSettings, sync } = await import('./own-place.ts');
+async function syncHere(command: Command, adopt: boolean): Promise<PassOutcome> {
+  const { sync } = await import('./own-place.ts');
   const { settings } = settingsOf(command, ['service', 'directory']);
   await becomeOwnerOf(settings.directory);
-  // Check names before the pass: otherwise a wrong one would be recorded as a failed pass. Before a first pass, the targets are unknown.
-  if (names.length > 0 && existsSync(layoutOf(settings.directory).targetList))
-    await pathsOf(names, { settings: ownSettings(command), emit: () => {} });
-  return sync(settings, { adopt, names });
+  return sync(settings, { adopt });
 }

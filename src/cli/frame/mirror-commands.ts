@@ -25,11 +25,11 @@ export function addPassCommands(program: Command): void {
   report(program, 'sync', PASS_FLAGS, async () => (await import('../change/passes.ts')).runSync)
     .summary('make one pass, then exit')
     .description(
-      'Polls the service, pulls and publishes changes of the named targets, or of all. The exit code covers only these. Targets ' +
-        'that failed before are tried, too. Targets that left the service, or were renamed, are handled as in any pass. A running daemon ' +
-        'makes the pass for all.\n\nExample: workbook-mirror sync --json',
+      'Polls the service, and pulls and publishes changes. Targets that failed before are tried, too. A running daemon makes the pass.\n\n' +
+        'Example: workbook-mirror sync --json',
     )
-    .argument(...TARGETS_OR_ALL)
+    // The command refuses them, and names the one that takes them.
+    .allowExcessArguments()
     .option('--allow-failed', 'exit with 0 if targets failed or are held')
     .option(...ADOPT);
   report(program, 'poll', PASS_FLAGS, async () => (await import('../change/passes.ts')).runPoll)

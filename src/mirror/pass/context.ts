@@ -50,11 +50,7 @@ export interface PassContext {
 }
 
 /** The rules for planning and for carrying out the plan. */
-export type PassPolicy = PlanPolicy &
-  QueueLimits & {
-    /** Chooses the targets to pull now, by their paths; the others wait for the next pass. Left out for all. */
-    readonly choose?: (paths: readonly string[]) => readonly string[];
-  };
+export type PassPolicy = PlanPolicy & QueueLimits;
 
 /** A plan, and the facts that it was computed from. */
 export interface PlannedPass {

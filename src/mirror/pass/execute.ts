@@ -137,14 +137,10 @@ async function pullAll(pass: RunningPass, actions: readonly PullAction[]): Promi
   const { context, policy, approvals, signal } = pass;
   await recordQueued(pass, actions);
   const factsFor = repositoryFacts(pass);
-  const paths = actions.map(({ path }) => path);
-  const chosen = new Set(policy.choose?.(paths) ?? paths);
-  const pulls = actions
-    .filter(({ path }) => chosen.has(path))
-    .map((action) => {
-      const facts = { ...factsFor(action), ...rememberedOf(pass, action), approvals, guard: policy.guard };
-      return queuedPull({ context, action, signal, ...facts });
-    });
+  const pulls = actions.map((action) => {
+    const facts = { ...factsFor(action), ...rememberedOf(pass, action), approvals, guard: policy.guard };
+    return queuedPull({ context, action, signal, ...facts });
+  });
   const ended = await context.queue.run(pulls, policy);
   const keys = new Set(ended.map(({ action }) => keyOf(action)));
   const unfinished = actions.filter((action) => !keys.has(keyOf(action)));

@@ -66,12 +66,3 @@ it('the report of a failure counts attempts', async () => {
   expect(stderr).not.toContain('nothing to pull');
   expect((await command(['status'])).stdout).toContain('6 of 6 pulls failed');
 });
-
-it('a change that waits for the end of a lease fails a pass about its target alone, too', async () => {
-  const { command, service } = await mirrored();
-  service.write(service.named('A'), 'main', 'plan.xlsx', 'changed');
-  await command(['lease', 'acquire', '--for', '1h']);
-  const codes: number[] = [];
-  for (const names of [[], ['A/main'], ['B/main']]) codes.push((await command(['sync', ...names])).exitCode);
-  expect(codes).toEqual([1, 1, 0]);
-});

@@ -1,5 +1,3 @@
-import { rm } from 'node:fs/promises';
-
 import { expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
@@ -33,7 +31,7 @@ it('a name means the same target in every folder of the shell, and a path on dis
   const { run, tree } = await mirrored();
   vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
   const name = 'Accounting/feature/q3';
-  for (const command of ['why', 'log', 'plan', 'status', 'verify', 'poll', 'sync'])
+  for (const command of ['why', 'log', 'plan', 'status', 'verify', 'poll'])
     expect(await run(command, name), command).toMatchObject({ exitCode: 0 });
   expect((await run('forget', '--yes', name)).stderr).toContain(
     'Accounting/feature%2Fq3 cannot be forgotten',
@@ -47,7 +45,7 @@ it('a name means the same target in every folder of the shell, and a path on dis
     'Accounting/feature%2Fq3',
   ]);
   expect(targetsIn((await run('status', '--json', 'Sales/*')).stdout)).toEqual(['Sales/main']);
-  expect(targetsIn((await run('sync', '--json', '.')).stdout)).toEqual(['Accounting/main']);
+  expect(targetsIn((await run('status', '--json', '.')).stdout)).toEqual(['Accounting/main']);
 });
 
 it('a repository may be named as a folder of the directory', async () => {
@@ -96,13 +94,12 @@ it('a pattern selects all matching targets, and is refused without a match, with
     ['status --problems', []],
     ['plan */main', ['Accounting/main', 'Sales/main']],
     ['plan --changes', []],
-    ['sync Sales/*', ['Sales/main']],
   ] as const;
   for (const [line, targets] of selections) {
     const { stdout, exitCode } = await run(...line.split(' '), '--json');
     expect([line, exitCode, targetsIn(stdout)]).toEqual([line, 0, targets]);
   }
-  for (const line of ['status', 'plan', 'sync', 'verify', 'poll', 'approve --yes', 'forget --yes']) {
+  for (const line of ['status', 'plan', 'verify', 'poll', 'approve --yes', 'forget --yes']) {
     const { stderr, exitCode } = await run(...line.split(' '), 'Sale/mai?');
     expect([line, exitCode]).toEqual([line, 2]);
     expect(stderr).toContain('"Sale/mai?"');
@@ -110,38 +107,11 @@ it('a pattern selects all matching targets, and is refused without a match, with
   }
 });
 
-it('sync pulls only the named targets, even before they are mirrored, and exits by their state', async () => {
-  const { command, service, directory, status } = await mirrored();
-  await rm(directory, { recursive: true });
-  expect(await command(['sync', 'Accounting/*'])).toMatchObject({ exitCode: 0 });
-  const found = Object.values(await status()).map(({ target, state }) => `${target} ${state}`);
-  expect(found).toEqual(['Accounting/feature%2Fq3 fresh', 'Accounting/main fresh', 'Sales/main pending']);
-  const { id: sales } = service.named('Sales');
-  service.fault = (path) =>
-    path.includes(sales) || path.includes('/Sales/') ? { kind: 'status', status: 403 } : null;
-  expect(await command(['sync'])).toMatchObject({ exitCode: 1 });
-  expect(await command(['sync', 'Accounting/main'])).toMatchObject({ exitCode: 0 });
-  expect(await command(['sync', 'Sales/main'])).toMatchObject({ exitCode: 1 });
-  expect(targetsIn((await command(['status', '--problems', '--json'])).stdout)).toEqual(['Sales/main']);
-});
-
-it('sync refuses a name of several targets before the pass, and succeeds for one that the pass retires', async () => {
-  const { command, service } = await mirrored();
-  const passOf = async (): Promise<unknown> =>
-    (JSON.parse((await command(['status', '--json'])).stdout) as { lastPass: unknown }).lastPass;
-  const before = await passOf();
-  const refused = await command(['sync', 'Accounting']);
+it('sync refuses names, and names the command that takes them', async () => {
+  const { run } = await mirrored();
+  const refused = await run('sync', 'Sales/main');
   expect(refused).toMatchObject({ exitCode: 2 });
-  expect(refused.stderr).toContain('is a repository with 2 targets');
-  expect(await passOf()).toEqual(before);
-  service.removeRepository(service.named('Sales'));
-  const unguarded = { GUARD_TARGETS: 'off' };
-  expect(await command(['sync'], unguarded)).toMatchObject({ exitCode: 0 });
-  const retired = await command(['sync', 'Sales/main', '--json'], unguarded);
-  expect(retired, retired.stderr).toMatchObject({ exitCode: 0 });
-  expect(JSON.parse(retired.stdout)).toMatchObject({
-    targets: [{ target: 'Sales/main', outcome: 'retired' }],
-  });
+  expect(refused.stderr).toContain("workbook-mirror poll 'Sales/main'");
 });
 
 it.each(['poll', 'retry'])(
