@@ -98,10 +98,13 @@ function describeOutcome({ summary, failure }: PassOutcome): TerminalText {
 /** `sync` */
 export async function runSync(command: Command): Promise<Outcome> {
   const { adopt, allowFailed }: { adopt?: true; allowFailed?: true } = command.opts();
-  if (command.args.length > 0)
+  if (command.args.length > 0) {
+    // The hint repeats the flags.
+    settingsOf(command, []);
     throw new MirrorError('usage.invalid', 'sync is about all targets: name none.', {
       hint: `\`${ownCommand('poll', ...command.args)}\` tries and repairs those that are named.`,
     });
+  }
   const daemons = await daemonsOf(command);
   const outcomes =
     daemons.length > 0 ? await syncBeside(command, daemons) : [await syncHere(command, adopt === true)];
