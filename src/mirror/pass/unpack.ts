@@ -254,15 +254,19 @@ async function leadingFolder(reception: Reception, archive: UnpackedArchive): Pr
   if (found.kind === 'none') return '';
   const prefix = `${found.folder}/`;
   const names = new Set(paths);
-  // Without the folder, no other file may have the path of the sample, and answer for it: `a/a/x` would become `a/x`.
-  const sample = archive.entries.find(({ path }) => !names.has(prefix + path));
-  if (sample === undefined) return '';
-  const isWithFolder = await isFileThere(reception, sample.path);
-  const isWithoutFolder = await isFileThere(reception, sample.path.slice(prefix.length));
-  // Both are there if a file has each path, or if the service has an answer for every path.
-  const isAround = isWithFolder === isWithoutFolder ? found.kind === 'wrapped' : isWithoutFolder;
-  return isAround ? prefix : '';
+  // Without the folder, no other file may have the path of a sample, and answer for it: `a/a/x` would become `a/x`.
+  const samples = archive.entries.filter(({ path }) => !names.has(prefix + path)).slice(0, MOST_SAMPLES);
+  for (const { path } of samples) {
+    const isWithFolder = await isFileThere(reception, path);
+    const isWithoutFolder = await isFileThere(reception, path.slice(prefix.length));
+    if (isWithFolder !== isWithoutFolder) return isWithoutFolder ? prefix : '';
+  }
+  // Both are there if a file has each path, or if the service has an answer for every path; neither if it was deleted since.
+  return samples.length > 0 && found.kind === 'wrapped' ? prefix : '';
 }
+
+/** How many files the service is asked about, as long as its answers say nothing. */
+const MOST_SAMPLES = 3;
 
 /** Whether the service has a file; a web page in its place counts as none. */
 async function isFileThere(reception: Reception, path: string): Promise<boolean> {

@@ -50,6 +50,17 @@ describe('the one leading folder', () => {
     await mirror.exactPass();
   });
 
+  it('is removed even if the file that the service is asked about was deleted since', async () => {
+    const { service, mirror } = await startPair({ v1: '404', leadingFolder: 'Reports' });
+    const repository = service.addRepository('Wide', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
+    service.fault = (path) => {
+      if (path.includes('/contents/')) service.remove(repository, 'main', 'a.xlsx');
+      return null;
+    };
+    await mirror.pass();
+    expect((await mirror.tree('Wide/HEAD')).has('b.xlsx')).toBe(true);
+  });
+
   it('is kept without a list of workbooks too, if it belongs to the contents', async () => {
     const { service, mirror } = await startPair({ v1: '404' });
     service.addRepository('Narrow', { 'Reports/a.xlsx': 'a', 'Reports/b/c.xlsx': 'c' });
