@@ -12,10 +12,9 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { type Reception, repositoryFacts } from '../../mirror/pass/context.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';
 import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
+import { agreedRows } from '../../mirror/pass/pull.ts';
 import { receive } from '../../mirror/pass/receive.ts';
-import type { Received } from '../../mirror/pass/unpack.ts';
 import { type Action, HOLD_REASONS, type PlanInput } from '../../mirror/plan/actions.ts';
-import { ContradictedError, findContradictions, nextDoubt } from '../../mirror/plan/contradictions.ts';
 import { makePlan } from '../../mirror/plan/plan.ts';
 import { readStore } from '../../mirror/store/directory.ts';
 import type { Manifest } from '../../mirror/store/manifest.ts';
@@ -157,22 +156,11 @@ function receivePresentState(
     const stage = stageIn(folder, { target: reception.action.path, published: join(folder, 'none') });
     await mkdir(stage.tree);
     const received = await receive(reception, stage, before);
-    if (received !== null) refuseContradicted(reception, published, received, nowMs);
-    return received && newManifest(reception, received, changesSince(published, received.files), nowMs);
+    if (received === null) return null;
+    const changes = changesSince(published, received.files);
+    const rows = await agreedRows(reception, received, changes, null, () => nowMs);
+    return newManifest({ ...reception, rows }, received, changes, nowMs);
   });
-}
-
-/** Refuses contents that the list contradicts, which no pass would publish. @throws MirrorError `contents.contradicted` */
-function refuseContradicted(
-  { rows, hasAllRows, action: { target } }: Reception,
-  published: Manifest | null,
-  received: Received,
-  nowMs: number,
-): void {
-  const found =
-    rows === null ? [] : findContradictions({ rows, hasAllRows }, target.branch, published, received);
-  const doubt = nextDoubt(null, found, nowMs);
-  if (doubt !== null) throw new ContradictedError(found, doubt);
 }
 
 /**

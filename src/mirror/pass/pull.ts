@@ -11,14 +11,14 @@ import {
 } from '../plan/contradictions.ts';
 import { heldFiles, approvalOf } from '../plan/guard.ts';
 import type { Manifest } from '../store/manifest.ts';
-import { aboutTree } from '../plan/record.ts';
+import { aboutTree, type Doubt } from '../plan/record.ts';
 import { type Lease, LeasedError, refuseLeased } from '../store/leases.ts';
 import { discardStage } from '../store/publish/journal.ts';
 import { type NextState, publishStage } from '../store/publish/publish.ts';
 import { showStage, type Stage, openStage } from '../store/publish/stage.ts';
 import { examineWithManifest, foreignIn, trustOf } from '../store/verify/examine.ts';
 import { type Cached, cacheName } from '../upstream/answers.ts';
-import type { NewState, PassContext, PublishedState, Pull } from './context.ts';
+import type { NewState, PassContext, PublishedState, Pull, Reception } from './context.ts';
 import {
   borrowsOwn,
   type Changes,
@@ -94,7 +94,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       reportCached(context, 'cached contents', cached);
       refuseOlder(pull, cached, changes);
     }
-    const rows = await agreedRows(pull, received, changes);
+    const rows = await agreedRows(pull, received, changes, pull.record.doubt, context.now);
     meter.begins('publishing');
     const known = newManifest({ ...pull, rows }, received, changes, context.now());
     // A workbook changed after the first list: the next pass must ask again, even if its list no longer has the workbook.
@@ -132,10 +132,16 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
 /**
  * The rows of the list that describe received contents: all, or without those that contradict the contents and have done so for too
  * long to be believed. Null without a list of workbooks.
+ * @param before the doubt before these contents; null for none
  * @throws ContradictedError if the list speaks against publishing these contents
  */
-async function agreedRows(pull: Pull, received: Received, changes: Changes): Promise<Pull['rows']> {
-  const { service, now } = pull.context;
+export async function agreedRows(
+  pull: Reception,
+  received: Received,
+  changes: Changes,
+  before: Doubt | null,
+  now: () => number,
+): Promise<Pull['rows']> {
   const { branch } = pull.action.target;
   const { previous } = changes;
   const rows = rowsAbout(pull, received, changes);
@@ -147,11 +153,11 @@ async function agreedRows(pull: Pull, received: Received, changes: Changes): Pro
   const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, written);
   if (found.length === 0 && !mayBeNewer) return pull.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = await rowsNow(service, pull.action.repository, pull.signal);
+  const later = await rowsNow(pull.context.service, pull.action.repository, pull.signal);
   const confirming = later === null ? listed : { rows: later, hasAllRows: true };
   const still = new Set(findContradictions(confirming, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
-  const doubt = nextDoubt(pull.record.doubt, contradictions, now());
+  const doubt = nextDoubt(before, contradictions, now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
   return rowsInBoth(rows, branch, confirming.rows);
 }

@@ -129,6 +129,27 @@ it('old bytes of a new version are not called equal by diff --upstream either', 
   expect((await run(...diff)).stdout).toContain('a.xlsx');
 });
 
+it.each(['a commit after the list', 'contents of a cache, older than the list'])(
+  'diff --upstream shows what a pass would publish: with %s',
+  async (which) => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    const { service, repository, run } = mirror;
+    service.write(repository, 'main', 'notes.txt', 'n2');
+    const old = contentsNow(mirror);
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.knobs.beforeDownload = () => {
+      service.knobs.beforeDownload = null;
+      if (which === 'a commit after the list') service.write(repository, 'main', 'b.xlsx', 'b2');
+      else Object.assign(service.knobs, { headers: { age: '10' }, contentsOf: () => old });
+    };
+    vi.setSystemTime(Date.now() + 25 * 3_600_000);
+    const diff = await run('diff', '--upstream', 'host.example/plan.git/main');
+    expect(diff, diff.stderr).toMatchObject({ exitCode: 1 });
+    expect(diff.stdout).toContain('notes.txt');
+  },
+);
+
 it('"not modified" is not asked for again once it contradicts the list', async () => {
   const mirror = await user(TAGGED);
   await mirror.syncUntilFresh();
