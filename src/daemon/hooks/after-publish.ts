@@ -74,6 +74,7 @@ export class AfterPublish {
   /** Whether all trees must be checked: until then it is not known what is due. */
   #isAllToSee = false;
   #isRecalled = false;
+  #areEndsExpected = false;
   /** The changes of the latest publish of each target that the command has not run for. */
   readonly #changes = new Map<string, ChangeSpan>();
   /** The targets that the command failed for. Times in milliseconds, of the monotonic clock. */
@@ -156,9 +157,21 @@ export class AfterPublish {
     if (!this.#isAllToSee || !this.#isRecalled) return;
     this.#isAllToSee = false;
     const trees = await this.#ports.inventory();
+    await this.#expectEnds(trees);
     this.#due.clear();
     for (const due of dueHooks(trees, this.#delivered)) this.#due.set(due.target, due);
     for (const target of this.#failed.keys()) if (!this.#due.has(target)) this.#failed.delete(target);
+  }
+
+  /**
+   * Notes the trees that were there before this process and that the state does not know: the command may have received them while the state
+   * knew more, so that their end is news even if it comes before the command has run for them.
+   */
+  async #expectEnds({ published }: TreesOnDisk): Promise<void> {
+    if (this.#areEndsExpected) return;
+    this.#areEndsExpected = true;
+    for (const { path, treePresent, ...tree } of published)
+      if (treePresent && !this.#delivered.has(path)) await this.#remember(path, attempted(hookTree(tree)));
   }
 
   #lookAt(target: string, tree: HookTree): void {

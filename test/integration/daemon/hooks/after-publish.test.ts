@@ -150,6 +150,25 @@ describe('the command after publishing', () => {
     expect(stand.stored.size).toBe(0);
   });
 
+  it('receives that targets left or moved before it ran for them, if the state does not know what it received', async () => {
+    const stand = await startStand(`while [ ! -e "$MIRROR_DIRECTORY/go" ]; do sleep 0.02; done; ${LOG}`);
+    for (const id of ['a', 'b', 'c']) stand.trees.set(`${id}/main`, { id, publishedAtMs: 1 });
+    stand.queue.lookAtAll();
+    await expect.poll(() => stand.stored.size).toBe(3);
+    stand.trees.delete('b/main');
+    stand.trees.delete('c/main');
+    stand.trees.set('d/main', { id: 'c', publishedAtMs: 1 });
+    stand.queue.lookAtAll();
+    await writeFile(join(stand.folder, 'go'), '');
+    expect(await stand.queue.settled()).toBe(0);
+    expect(await stand.ran()).toEqual([
+      'published a/main unknown ',
+      'moved d/main unknown ',
+      'retired b/main unknown ',
+    ]);
+    expect([...stand.stored.keys()]).toEqual(['a/main', 'd/main']);
+  });
+
   it('that fails is reported with its last line, does not block others, and is due again', async () => {
     const stand = await startStand(
       `cat > /dev/null; case $MIRROR_TARGET in A/*) echo "no room" >&2; exit 7;; esac; ${LOG}`,
