@@ -24,7 +24,8 @@ const faults = vi.hoisted(() => ({
 
 function refuseAsAsked(fault: [RegExp, string] | null, path: unknown): void {
   if (fault?.[0].test(String(path)) !== true) return;
-  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), { code: fault[1], errno: -1 });
+  const facts = { code: fault[1], errno: -1, syscall: 'open' };
+  throw Object.assign(new Error(`${fault[1]}: a fault of the test`), facts);
 }
 
 vi.mock('node:fs/promises', async (importOriginal) => {
