@@ -187,17 +187,25 @@ export function walk(tree: string): Walked | null {
 
 /**
  * A digest of a folder and everything below it: of names, permissions and owners, and for files also of their inodes, sizes and
- * times. A replaced file with the same size and time has another inode.
+ * times. A replaced file with the same size and time has another inode. No link is followed.
  * @throws Error of the disk
  */
 export function identify(tree: string): string {
   const digest = createHash('sha256');
-  const entries = readdirSync(tree, { recursive: true, withFileTypes: true });
-  for (const path of [tree, ...entries.map(({ parentPath, name }) => `${parentPath}/${name}`).sort()]) {
-    const stats = lstatSync(path);
-    const { mode, uid, gid, ino, size, mtimeMs } = stats;
-    const facts = stats.isDirectory() ? [mode, uid, gid] : [mode, uid, gid, ino, size, mtimeMs];
-    digest.update(`${path}\0${facts.join(' ')}\n`);
+  const folders = [tree];
+  // Node's recursive readdirSync follows links to folders.
+  for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
+    const { mode, uid, gid } = lstatSync(folder);
+    digest.update(`${folder}\0${mode} ${uid} ${gid}\n`);
+    for (const name of readdirSync(folder).sort()) {
+      const path = `${folder}/${name}`;
+      const stats = lstatSync(path);
+      if (stats.isDirectory()) folders.push(path);
+      else
+        digest.update(
+          `${path}\0${stats.mode} ${stats.uid} ${stats.gid} ${stats.ino} ${stats.size} ${stats.mtimeMs}\n`,
+        );
+    }
   }
   return digest.digest('hex');
 }

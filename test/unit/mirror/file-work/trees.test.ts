@@ -81,3 +81,11 @@ it('the digest of a tree is the same for an unchanged tree, and differs after a 
   await makeFile(join(tree, 'sub/b.xlsx'));
   expect(identify(tree)).not.toBe(changed);
 });
+
+it('the digest of a tree follows no link to a folder, which may lead anywhere', async () => {
+  const [tree, elsewhere] = [await temporaryFolder(), await temporaryFolder()];
+  await symlink(elsewhere, join(tree, 'link'));
+  const before = identify(tree);
+  await makeFile(join(elsewhere, 'a.xlsx'));
+  expect(identify(tree)).toBe(before);
+});
