@@ -8,6 +8,7 @@ import { MirrorError, toMirrorError } from '../lib/errors/errors.ts';
 import { bindNativeCalls } from '../lib/native/file-calls.ts';
 import { escaped } from '../lib/text/terminal-text.ts';
 import { eventFailure } from '../mirror/pass/events.ts';
+import { checkCommand } from '../app/command-hooks.ts';
 import type { EventSink } from '../app/events.ts';
 import { knownDirectoryId } from '../mirror/store/directory.ts';
 import { layoutOf } from '../mirror/store/layout.ts';
@@ -131,6 +132,9 @@ async function takeOver<T>(
   let loaded: Loaded;
   try {
     loaded = load();
+    // `open` checks them, too, but its failure ends the program.
+    await checkCommand(loaded.settings, 'afterPublish');
+    await checkCommand(loaded.settings, 'beforePublish');
   } catch (error) {
     return { obstacle: toMirrorError(error) };
   }

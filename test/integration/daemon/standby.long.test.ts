@@ -110,6 +110,19 @@ describe('on standby', () => {
     expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused', 'standby.ended']);
   });
 
+  it('an instance stays so while the program of a hook is missing', async () => {
+    const instance = await waiting();
+    await instance.write('hooks:\n  afterPublish: [/no/such/program]\n');
+    await instance.release();
+    await vi.waitFor(
+      () => expect(instance.told.at(-1)).toMatch(/^on standby: hooks\.afterPublish: /),
+      120_000,
+    );
+    expect(namesOf(instance.events)).toEqual(['standby.began', 'settings.refused']);
+    await instance.write('publish: link\n');
+    expect(await instance.tookOver).toBe('link info');
+  });
+
   it('reports to systemd that it reloads, and is ready again, at SIGHUP', async () => {
     const instance = await waiting();
     instance.told.length = 0;
