@@ -136,8 +136,17 @@ export function credentialLayer(directory = ''): Layer {
 /** Splits at commas, except within the braces of a pattern, which may hold braces, too; unpaired braces are ordinary characters. */
 function splitList(text: string): string[] {
   if (text.trim() === '') return [];
-  const marked = text.replaceAll(/\{(?:[^{}]|\{[^{}]*\})*\}/g, (group) => group.replaceAll(',', '\0'));
-  return marked.split(',').map((entry) => entry.replaceAll('\0', ',').trim());
+  const marks = { '{': '\u0001', ',': '\u0002', '}': '\u0003' };
+  const innermost = /\{[^{}]*\}/g;
+  let marked = text;
+  while (marked.search(innermost) >= 0)
+    marked = marked.replaceAll(innermost, (group) => replaced(group, Object.entries(marks)));
+  const unmarked = Object.entries(marks).map(([character, mark]) => [mark, character] as const);
+  return marked.split(',').map((entry) => replaced(entry, unmarked).trim());
+}
+
+function replaced(text: string, pairs: readonly (readonly [from: string, to: string])[]): string {
+  return pairs.reduce((rest, [from, to]) => rest.replaceAll(from, to), text);
 }
 
 /**

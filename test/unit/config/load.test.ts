@@ -262,9 +262,17 @@ describe('problems', () => {
 
 describe('flags and variables', () => {
   it('may repeat a list, with commas or without', () => {
-    const include = ['a, b', 'release/{1,{2,3}},c'];
+    const include = ['a, b', 'release/{1,{2,3}},c', '{d,{e,{f,g}}},h,{i'];
     const { settings } = load({ flags: { 'branches.include': include, targets: 'a/{b,c/main' } });
-    expect(settings.branches.include).toEqual(['a', 'b', 'release/{1,{2,3}}', 'c']);
+    expect(settings.branches.include).toEqual([
+      'a',
+      'b',
+      'release/{1,{2,3}}',
+      'c',
+      '{d,{e,{f,g}}}',
+      'h',
+      '{i',
+    ]);
     expect(settings.targets).toEqual(['a/{b', 'c/main']);
   });
 
