@@ -32,7 +32,7 @@ export interface Contradiction {
   readonly versionId: string;
   /** SHA-256 of the file, in hexadecimal digits; null for a missing one. */
   readonly sha256: string | null;
-  /** Whether the list says that the service is still processing the workbook. Left out if not. */
+  /** Whether the list says that the service is still processing the workbook; left out if it has no row of it. */
   readonly isProcessed?: boolean;
 }
 
