@@ -79,6 +79,8 @@ export class AfterPublish {
   readonly #changes = new Map<string, ChangeSpan>();
   /** The targets that the command failed for. Times in milliseconds, of the monotonic clock. */
   readonly #failed = new Map<string, { readonly attempts: number; readonly nextAtMs: number }>();
+  /** The command that ran last. */
+  #latest = '';
   #timer: NodeJS.Timeout | undefined;
 
   constructor(ports: AfterPublishPorts) {
@@ -135,6 +137,10 @@ export class AfterPublish {
         this.#isAllToSee = false;
         return;
       }
+      const present = JSON.stringify(command);
+      // The pauses were for another command.
+      if (present !== this.#latest) this.#failed.clear();
+      this.#latest = present;
       await this.#look();
       const nowMs = performance.now();
       const isDue = ({ target }: TreeNews): boolean => (this.#failed.get(target)?.nextAtMs ?? 0) <= nowMs;

@@ -184,6 +184,17 @@ describe('the command after publishing', () => {
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
   });
 
+  it('runs without a pause after a failure if the settings have another one', async () => {
+    const stand = await startStand('exit 1');
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(1);
+    expect(await stand.look()).toBe(1);
+    expect(stand.failures()).toHaveLength(1);
+    stand.parts.script = LOG;
+    expect(await stand.look()).toBe(0);
+    expect(await stand.ran()).toEqual([`published A/main known ${added('a')}`]);
+  });
+
   it.each([
     ['may finish in the shutdown time of the program', 'sleep 0.3', 10_000, [1]],
     ['is stopped after it, which is no failure', 'exec sleep 60', 50, [0]],
