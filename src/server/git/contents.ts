@@ -10,9 +10,9 @@ function chooseCommit(branches: Branches, branch: string | null): string {
   const commitId = name === null ? undefined : branches.heads.get(name);
   if (commitId !== undefined) return commitId;
   if (branch === null && branches.heads.size === 0) return EMPTY_TREE;
-  const message =
-    branch === null ? `the default branch ${name ?? 'HEAD'} does not exist` : `there is no branch ${branch}`;
-  throw new RequestError(404, 'branch_not_found', message);
+  if (branch !== null) throw new RequestError(404, 'branch_not_found', `there is no branch ${branch}`);
+  // A fetch or a push replaces branches first, and HEAD afterwards.
+  throw new RequestError(503, 'processing', 'the default branch is being replaced: ask again');
 }
 
 /**

@@ -4,6 +4,7 @@ import { join } from 'node:path';
 
 import { expect, it } from 'vitest';
 
+import { contentAt } from '../../../../src/server/git/contents.ts';
 import { Git } from '../../../../src/server/git/git.ts';
 import { readHeads } from '../../../../src/server/git/refs.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
@@ -29,4 +30,16 @@ it('branches are not read without a damaged one, which would seem deleted', asyn
   await git.run(folder, ['init', '--quiet', '--bare']);
   await writeFile(join(folder, 'refs', 'heads', 'dev'), '');
   await expect(readHeads(git, folder)).rejects.toThrow(/ignoring broken ref/);
+});
+
+it('contents without a branch do not seem gone between the renaming of the default branch and that of HEAD', async () => {
+  const folder = await temporaryFolder();
+  const git = new Git();
+  await git.run(folder, ['init', '--quiet', '--bare', '--initial-branch=main']);
+  const tree = await git.text(folder, ['hash-object', '-t', 'tree', '-w', '/dev/null']);
+  const who = ['-c', 'user.name=n', '-c', 'user.email=e'];
+  const commit = await git.text(folder, [...who, 'commit-tree', '-m', 'm', tree]);
+  await git.run(folder, ['update-ref', 'refs/heads/trunk', commit]);
+  await expect(contentAt(git, folder, null, '')).rejects.toMatchObject({ status: 503 });
+  await expect(contentAt(git, folder, 'main', '')).rejects.toMatchObject({ status: 404 });
 });
