@@ -1,4 +1,4 @@
-import { invalid, readBody, RequestError } from '../../lib/http/request.ts';
+import { invalid, readBody, RequestError, textOfBody } from '../../lib/http/request.ts';
 import type { Bytes } from '../http/library.ts';
 
 /** A field of a form, or a file. */
@@ -12,9 +12,9 @@ export interface FormPart {
 
 const TEXT_LIMIT_BYTES = 64 * 1024;
 
-/** Reads a field, or the head of a part. @throws RequestError 413 for a long one */
+/** Reads a field, or the head of a part. @throws RequestError 400 for one that is not UTF-8, 413 for a long one */
 export async function readText(bytes: Bytes): Promise<string> {
-  return (await readBody(bytes, TEXT_LIMIT_BYTES, 'a field of the form')).toString('utf8');
+  return textOfBody(await readBody(bytes, TEXT_LIMIT_BYTES, 'a field of the form'));
 }
 
 /** A parameter of Content-Disposition, as browsers write it (HTML, "multipart form data"). */

@@ -217,6 +217,21 @@ describe('an upload', () => {
     expect(await post('multipart/form-data; boundary=x', `${form}--x--`)).toBe(200);
     expect(await shown('show', 'main:a')).toBe('whole');
   });
+
+  it('is in UTF-8: names in another encoding would become equal, and replace each other', async () => {
+    const part = (name: string, value: string): string =>
+      `--x\r\nContent-Disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`;
+    const form =
+      part('key', KEY) + part('repository', 'Plans') + part('files"; filename="\u00e4', 'whole') + '--x--';
+    const post = async (encoding: 'latin1' | 'utf8'): Promise<[number, string]> => {
+      const headers = { 'content-type': 'multipart/form-data; boundary=x' };
+      const body = Buffer.from(form, encoding);
+      return outcomeOf(await fetch(service.origin, { method: 'POST', headers, body }));
+    };
+    expect(await post('latin1')).toEqual([400, expect.stringContaining('must be UTF-8')]);
+    expect((await post('utf8'))[0]).toBe(200);
+    expect(await shown('show', 'main:\u00e4')).toBe('whole');
+  });
 });
 
 it('the page of the form may do nothing but show and send itself, and is asked for again only when it changed', async () => {
