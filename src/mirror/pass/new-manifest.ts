@@ -104,10 +104,8 @@ export function rowsAbout(
  */
 export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): boolean {
   const before = new Set(previous?.borrowed);
-  const own = new Set(
-    previous?.files.flatMap(({ path, workbook }) => (workbook === undefined ? [] : [path])),
-  );
-  return borrowed.some((path) => own.has(path) && !before.has(path));
+  const shown = new Set(borrowed.filter((path) => !before.has(path)));
+  return previous?.files.some(({ path, workbook }) => workbook !== undefined && shown.has(path)) === true;
 }
 
 /** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */
