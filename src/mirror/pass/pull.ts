@@ -136,24 +136,24 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
  * @throws ContradictedError if the list speaks against publishing these contents
  */
 export async function agreedRows(
-  pull: Reception,
+  reception: Reception,
   received: Received,
   changes: Changes,
   before: Doubt | null,
   now: () => number,
-): Promise<Pull['rows']> {
-  const { branch } = pull.action.target;
+): Promise<Reception['rows']> {
+  const { branch } = reception.action.target;
   const { previous } = changes;
-  const rows = rowsAbout(pull, received, changes);
-  if (rows === null) return pull.rows;
-  const listed = { rows, hasAllRows: pull.hasAllRows };
+  const rows = rowsAbout(reception, received, changes);
+  if (rows === null) return reception.rows;
+  const listed = { rows, hasAllRows: reception.hasAllRows };
   const found = findContradictions(listed, branch, previous, received);
   // A first mirror takes too long to read the list again for each target.
   const written = [...changes.added, ...changes.changed];
   const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, written);
-  if (found.length === 0 && !mayBeNewer) return pull.rows;
+  if (found.length === 0 && !mayBeNewer) return reception.rows;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
-  const later = await rowsNow(pull.context.service, pull.action.repository, pull.signal);
+  const later = await rowsNow(reception.context.service, reception.action.repository, reception.signal);
   const confirming = later === null ? listed : { rows: later, hasAllRows: true };
   const still = new Set(findContradictions(confirming, branch, previous, received).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
