@@ -173,7 +173,10 @@ function createSetups(first: Awaited<ReturnType<typeof setUp>>, queue: PullQueue
   };
 }
 
-/** Makes everything from the settings that may change while the daemon runs. @param before the installation of the settings so far; two clients of the same one share its memory */
+/**
+ * Makes everything from the settings that may change while the daemon runs.
+ * @param before the installation of the settings so far; two clients of the same one share its memory
+ */
 async function setUp(
   settings: MirrorSettings,
   state: State,

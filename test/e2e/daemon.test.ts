@@ -29,7 +29,7 @@ describe('the daemon', () => {
     await stream.body?.cancel().catch(() => {});
   });
 
-  it('makes a pass at the start, one at SIGHUP, and logs JSON lines; SIGUSR2 changes the level', async () => {
+  it('makes a pass at the start, one at SIGHUP, and logs JSON lines without secrets; SIGUSR2 changes the level', async () => {
     const embedded = await startEmbedded();
     const key = embedded.settings['WORKBOOK_MIRROR_SERVICE_API_KEY'];
     const hook = JSON.stringify(['/bin/sh', '-c', `echo ${key} >&2; exit 1`]);

@@ -148,8 +148,8 @@ export interface Walked extends FileFacts {
 export type EntryKind = 'file' | 'folder' | 'link' | 'special';
 
 /**
- * Lists everything below a folder, without following links; null if there is no folder. An entry that vanishes during the walk is left out; an
- * unreadable path is among the problems and stops nothing.
+ * Lists everything below a folder, without following links; null if there is no folder. An entry that vanishes during the walk is left
+ * out; an unreadable path is among the problems and stops nothing.
  */
 export function walk(tree: string): Walked | null {
   const paths: string[] = [];

@@ -180,7 +180,10 @@ function leastDoubtMs(contradictions: readonly Contradiction[]): number {
     : LEAST_DOUBT_MS;
 }
 
-/** How many deleted workbooks that the contents still have are compared with those of the answer before. */
+/**
+ * How many deleted workbooks that the contents still have are compared with those of the answer before. If there are more, every
+ * other number of them begins a new doubt.
+ */
 const LINGERING_COMPARED = 1000;
 
 /**
