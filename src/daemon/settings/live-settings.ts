@@ -44,9 +44,11 @@ export function followSettings(first: ReturnType<LoadSettings>, load: LoadSettin
     const next = keepUntilRestart(loaded.settings, current);
     const digests = digestSettings(next);
     const changed = changedSettings(inForce, digests).filter((name) => !name.startsWith(FOREIGN));
-    if (changed.length > 0) await takeAll(next);
-    current = next;
-    inForce = digests;
+    if (changed.length > 0) {
+      await takeAll(next);
+      current = next;
+      inForce = digests;
+    }
     if (changed.length > 0 || problem !== '') emit({ name: 'settings.reloaded', changed });
     problem = '';
     const nowWaiting = changedSettings(digests, digestSettings(loaded.settings));
