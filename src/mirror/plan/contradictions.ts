@@ -58,17 +58,21 @@ export interface ListedRows {
 export function findContradictions(
   list: ListedRows,
   branch: string,
-  previous: Pick<Manifest, 'files' | 'missing' | 'settled'> | null,
+  previous: Pick<Manifest, 'files' | 'missing' | 'settled' | 'verifiedAtMs'> | null,
   contents: ListedContents,
 ): Contradiction[] {
   const files = new Map(contents.files.map((file) => [file.path, file]));
   const published = new Map(previous?.files.map((file) => [file.path, file]));
   const accepted = new Set(previous?.missing);
+  // Contents that lack an old version may only lag behind a new one.
+  const isNew = ({ createdAt }: WorkbookRow): boolean =>
+    Date.parse(createdAt ?? '') > (previous?.verifiedAtMs ?? 0);
   const found = [...listedWorkbooks(list.rows, branch, contents)].flatMap(
     ([path, listed]): Contradiction[] => {
       const file = files.get(path);
       const kind = file === undefined ? 'missing' : contradictionOf(listed, file, published.get(path));
-      if (kind === null || (kind === 'missing' && accepted.has(path))) return [];
+      const isAccepted = kind === 'missing' && accepted.has(path) && !listed.some(isNew);
+      if (kind === null || isAccepted) return [];
       const isProcessed = !listed.every(isFinished);
       // Contents that the service processes, or did when they were pulled, may change under the same version.
       if (kind === 'unannounced' && (isProcessed || previous?.settled === false)) return [];

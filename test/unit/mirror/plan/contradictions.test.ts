@@ -84,6 +84,20 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
+  it('are found for a workbook whose absence was accepted only if the list shows a version that is newer', () => {
+    const verifiedAtMs = Date.parse('2026-03-01T12:00:00Z');
+    const previous = { ...manifestWith({ files: [], verifiedAtMs }), missing: ['a.xlsx'] };
+    const kinds = (createdAt: string | null): unknown => {
+      const list = { rows: groupRows([row({ path: 'a.xlsx', createdAt })]), hasAllRows: true };
+      return findContradictions(list, 'main', previous, { files: [], skipped: [] }).map(({ kind }) => kind);
+    };
+    expect([kinds('2026-03-01T11:59:59Z'), kinds(null), kinds('2026-03-01T12:00:01Z')]).toEqual([
+      [],
+      [],
+      ['missing'],
+    ]);
+  });
+
   it('say nothing about deletions if the list may lack rows, or shows them for another branch', () => {
     const files = [manifestFile('a.xlsx', { workbook: workbookOf(row({ path: 'a.xlsx' })) })];
     const kinds = (fields: Partial<WorkbookRow>, hasAllRows = true): unknown =>
