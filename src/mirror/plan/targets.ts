@@ -100,7 +100,7 @@ function listedFacts(
 ): Pick<Candidate, 'fingerprint' | 'isNamed' | 'isSettled'> {
   if (rows === null) return { fingerprint: null, isNamed: false, isSettled: true };
   return {
-    fingerprint: targetDigest(rows, branch, tree?.borrowed),
+    fingerprint: targetDigest(rows, branch, tree?.borrowed, tree?.settled),
     isNamed: isNamedIn(rows, branch),
     isSettled: isSettled(rows, branch),
   };

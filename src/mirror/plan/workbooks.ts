@@ -42,8 +42,8 @@ function formOf(path: string): string {
 /** The state of a target in the list of workbooks. If two fingerprints are equal, there is nothing to do. */
 export interface Fingerprint {
   /**
-   * SHA-256, in hexadecimal digits, of the sorted (workbook path, version id) pairs. A workbook's id begins with its
-   * repository's full name; the path inside the repository says the same and outlives the renaming of a repository.
+   * SHA-256, in hexadecimal digits, of the sorted (workbook path, version id) pairs, and of those that are unfinished. A workbook's id
+   * begins with its repository's full name; the path inside the repository says the same and outlives the renaming of a repository.
    */
   readonly digest: string;
   /**
@@ -75,18 +75,19 @@ export function fingerprintOfTree(
   files: readonly { readonly path: string }[],
 ): Fingerprint {
   const others = showsEachBranch(rows) ? [] : rows.all.filter((row) => row.branch !== branch);
-  if (others.length === 0) return { digest: targetDigest(rows, branch), borrowed: [] };
+  if (others.length === 0) return { digest: targetDigest(rows, branch, [], false), borrowed: [] };
   const own = new Set(rowsOf(rows, branch).map(({ path }) => path));
   const held = new Set(files.map(({ path }) => path));
   const named = rowsAtFiles(others, files);
   const lent = others.filter(({ path }, at) => !own.has(path) && held.has(named[at]?.path ?? path));
   const borrowed = [...new Set(lent.map(({ path }) => path))].sort();
-  return { digest: targetDigest(rows, branch, borrowed), borrowed };
+  return { digest: targetDigest(rows, branch, borrowed, false), borrowed };
 }
 
-/** The digest of the given pairs; their order and repetitions do not matter. */
-function digestOf(rows: readonly WorkbookRow[]): string {
-  const pairs = new Set(rows.map((row) => `${JSON.stringify([row.path, row.versionId])}\n`));
+/** The digest of the given pairs, some of which are unfinished as well; their order and repetitions do not matter. */
+function digestOf(rows: readonly WorkbookRow[], unfinished: readonly WorkbookRow[] = []): string {
+  const pairOf = (row: WorkbookRow): string => `${JSON.stringify([row.path, row.versionId])}\n`;
+  const pairs = new Set([...rows.map(pairOf), ...unfinished.map((row) => `unfinished ${pairOf(row)}`)]);
   return hash('sha256', [...pairs].sort().join(''));
 }
 
@@ -135,12 +136,22 @@ function groupsOf(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryR
 /** Digests of the rows of branches: most of the work of an idle pass. */
 const digestsOfGroups = new WeakMap<readonly WorkbookRow[], string>();
 
-/** The digest of a target, including the workbooks that its tree borrowed when it was published. */
-export function targetDigest(rows: RepositoryRows, branch: string, borrowed: readonly string[] = []): string {
+/**
+ * The digest of a target, including the workbooks that its tree borrowed when it was published.
+ * @param settled whether that tree was published from finished versions only: otherwise each that is finished since changes the digest
+ */
+export function targetDigest(
+  rows: RepositoryRows,
+  branch: string,
+  borrowed: readonly string[] = [],
+  settled = true,
+): string {
   const own = rowsOf(rows, branch);
-  if (borrowed.length > 0) {
+  const unfinished = settled ? [] : own.filter((row) => !isFinished(row));
+  if (borrowed.length + unfinished.length > 0) {
     const ownPaths = new Set(own.map(({ path }) => path));
-    return digestOf([...own, ...borrowed.filter((path) => !ownPaths.has(path)).flatMap(rows.atPath)]);
+    const lent = borrowed.filter((path) => !ownPaths.has(path)).flatMap(rows.atPath);
+    return digestOf([...own, ...lent], unfinished);
   }
   const digest = digestsOfGroups.get(own) ?? digestOf(own);
   digestsOfGroups.set(own, digest);

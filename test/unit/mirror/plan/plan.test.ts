@@ -33,10 +33,14 @@ const TREE = publishedUnder(REPOSITORY, ROWS);
 const EMPTY_TREE = publishedUnder(REPOSITORY, []);
 const HEAD_TREE = publishedUnder(REPOSITORY, [], { branch: HEAD_BRANCH });
 const ABSENT_TREE = { ...TREE, treePresent: false };
-const UNSETTLED = { published: [{ ...TREE, settled: false }] };
 const LISTED = listing({ workbooks: ROWS });
 const CHANGED = listing({ workbooks: [row({ versionId: 'v2' })] });
 const BUSY = listing({ workbooks: [row({ processing: 1 })] });
+const UNFINISHED = [row({ processing: 1 }), row({ path: 'other.xlsx', processing: 1 })];
+/** A tree of two versions, neither of which the service had finished. */
+const UNSETTLED = { published: [publishedUnder(REPOSITORY, UNFINISHED, { settled: false })] };
+const HALF_FINISHED = listing({ workbooks: [row(), row({ path: 'other.xlsx', processing: 1 })] });
+const FINISHED = listing({ workbooks: UNFINISHED.map(({ path }) => row({ path })) });
 const UNVERSIONED = listing({ workbooks: null });
 const OTHER = repository({ fullName: 'Other' });
 /** A complete answer in which `Accounting` is missing. */
@@ -99,8 +103,21 @@ describe('a plan for one target', () => {
     ['it was missing in the pass before', mirrored(recorded({ missingPasses: 1 })), 'pull confirm-gone main'],
     ['its tree differs, which is only reported', mirrored(recorded({ drift: DRIFT })), 'keep unchanged main'],
     ['a person asks to repair it', { ...mirrored(recorded({ drift: DRIFT })), ...ASKED }, 'pull drift main'],
-    ['a branch pulled unfinished is finished', mirrored(UNSETTLED), 'pull processing-finished main'],
-    ['a branch pulled unfinished is still so', { listing: BUSY, ...UNSETTLED }, 'keep unchanged main'],
+    [
+      'a branch pulled unfinished is finished',
+      { listing: FINISHED, ...UNSETTLED },
+      'pull processing-finished main',
+    ],
+    [
+      'one of the versions pulled unfinished is finished',
+      { listing: HALF_FINISHED, ...UNSETTLED },
+      'pull versions-changed main',
+    ],
+    [
+      'a branch pulled unfinished is still so',
+      { listing: listing({ workbooks: UNFINISHED }), ...UNSETTLED },
+      'keep unchanged main',
+    ],
     ['the service works again on a finished branch', mirrored({ listing: BUSY }), 'keep unchanged main'],
     ['there is no list of workbooks', mirrored({ listing: UNVERSIONED }), 'pull no-version-list main'],
     ['the full check is due', mirrored({ nowMs: NOW_MS + 24 * HOUR_MS }), 'pull full-check main'],
