@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { foldersWith, nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import type { Manifest, ManifestWorkbook } from '../store/manifest.ts';
-import type { Repository, TargetId, WorkbookRow } from '../upstream/listing.ts';
+import { HEAD_BRANCH, type Repository, type TargetId, type WorkbookRow } from '../upstream/listing.ts';
 
 /**
  * The rows with the paths that the contents give their files: a service may list a name in another Unicode form than the
@@ -146,7 +146,8 @@ export function targetDigest(
   borrowed: readonly string[] = [],
   settled = true,
 ): string {
-  const own = rowsOf(rows, branch);
+  // `HEAD` may be any branch of the repository.
+  const own = branch === HEAD_BRANCH ? rows.all : rowsOf(rows, branch);
   const unfinished = settled ? [] : own.filter((row) => !isFinished(row));
   if (borrowed.length + unfinished.length > 0) {
     const ownPaths = new Set(own.map(({ path }) => path));

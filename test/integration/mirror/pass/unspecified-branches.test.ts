@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
+import { API_TOKEN } from '../../../support/fake-service.ts';
 import { endLease, takeLease } from '../../../support/leases.ts';
 import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
@@ -67,6 +68,17 @@ it('HEAD stays beside a branch with fewer files, and goes to the history once it
   await mirror.expectExact();
   const history = [...(await mirror.files('history/Accounting/HEAD')).values()].map(String);
   expect(history).toContain('r');
+});
+
+it('HEAD beside a branch with fewer files follows the rows of its own branch, which is not selected', async () => {
+  const files = { 'a.xlsx': 'a', 'b.xlsx': 'b' };
+  const { service, mirror, repository } = await startMirrored('Plan', files, { SERVICE_API_TOKEN: '' });
+  service.write(repository, 'another', 'a.xlsx', 'another');
+  await mirror.restart({ SERVICE_API_TOKEN: API_TOKEN, BRANCHES_EXCLUDE: 'main' });
+  for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+  service.write(repository, 'main', 'b.xlsx', 'b2');
+  expect((await mirror.pass()).exitCode).toBe(0);
+  expect(await mirror.tree('Plan/HEAD')).toStrictEqual(treeOf({ ...files, 'b.xlsx': 'b2' }));
 });
 
 describe('a deleted branch', () => {

@@ -394,7 +394,8 @@ describe('a repository that was recreated with the same name', () => {
 });
 
 describe('HEAD', () => {
-  const HEAD = { published: [HEAD_TREE] };
+  const BESIDE_ROWS = publishedUnder(REPOSITORY, ROWS, { branch: HEAD_BRANCH });
+  const HEAD = { published: [BESIDE_ROWS] };
   const BOTH = { listing: LISTED, published: [HEAD_TREE, TREE] };
 
   it.each<[string, Facts, string]>([
@@ -416,7 +417,7 @@ describe('HEAD', () => {
     ],
     [
       'is not retired for a tree that is missing from the disk',
-      { listing: LISTED, published: [HEAD_TREE, ABSENT_TREE] },
+      { listing: LISTED, published: [BESIDE_ROWS, ABSENT_TREE] },
       'pull tree-missing main, pull no-version-list HEAD',
     ],
     ['is not requested if a configured branch is known', configured(false), 'pull never-mirrored main'],
