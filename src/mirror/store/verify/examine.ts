@@ -203,6 +203,8 @@ export async function examineWithManifest(
 
 /** A tree that differs while it is being published is examined again for this time, with pauses, in milliseconds. */
 const LOOKS_MS = 10_000;
+/** At least this many times: one look at a large tree may take longer. */
+const LEAST_LOOKS = 3;
 const LOOK_PAUSE_MS = 100;
 
 /**
@@ -218,11 +220,12 @@ export async function examineTarget(
   const endMs = performance.now() + LOOKS_MS;
   const stampNow = (): Promise<string | null> =>
     onDisk('looking at a manifest', async () => manifestStamp(layout, path));
-  for (;;) {
+  for (let looks = 1; ; looks += 1) {
     const stamp = await stampNow();
     const wasChanging = (await unfinishedPublishes(layout)).targets.has(path);
     const found = await examineWithManifest(layout, path, options);
-    if (found === null || found.differences.length === 0 || performance.now() > endMs) return found;
+    const isOver = looks >= LEAST_LOOKS && performance.now() > endMs;
+    if (found === null || found.differences.length === 0 || isOver) return found;
     const isChanging = wasChanging || (await unfinishedPublishes(layout)).targets.has(path);
     if (!isChanging && (await stampNow()) === stamp) return found;
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });

@@ -3,7 +3,7 @@ import { rmSync } from 'node:fs';
 import { chmod, cp, mkdir, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import { describeVerification } from '../../../../src/cli/read/verify.ts';
 import { layoutOf } from '../../../../src/mirror/store/layout.ts';
@@ -333,13 +333,17 @@ describe('verify next to a daemon', () => {
     expect(reports.length).toBeGreaterThan(5);
   });
 
-  it('examines a target again whose publish removed an emptied folder, and ended, once the tree was read', async () => {
+  it.each([
+    ['examines a target again whose publish removed an emptied folder, and ended, once the tree was read', 0],
+    ['also examines a tree again that takes a minute to read', 60_000],
+  ])('%s', async (_title, readMs) => {
     const { mirror, tree } = await mirrored();
     const stage = join(mirror.directory, '.workbook-mirror/staging/under-way');
     await leaveJournal(mirror.directory, stage, [PLAN], []);
     await mkdir(join(tree, 'emptied'));
     const onEvent = ({ kind }: VerifyEvent): void => {
       if (kind !== 'read') return;
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + readMs);
       for (const folder of [join(tree, 'emptied'), stage]) rmSync(folder, { recursive: true, force: true });
     };
     expect(isClean(await verified(mirror.directory, { only: PLAN, onEvent }))).toBe(true);
