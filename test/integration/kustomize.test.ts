@@ -77,8 +77,8 @@ async function fromChapter(language: string): Promise<string> {
 }
 
 /** A copy of the base in which one of the components is chosen, as its comments say. */
-async function baseWith(component: string | null): Promise<string> {
-  const folder = await temporaryFolder();
+async function baseWith(component: string | null, name = '.'): Promise<string> {
+  const folder = join(await temporaryFolder(), name);
   await cp(CONFIG, folder, { recursive: true });
   const file = join(folder, 'kustomization.yaml');
   const text = await readFile(file, 'utf8');
@@ -183,6 +183,19 @@ describe.skipIf(isMissing)('the base for Kustomize (skipped where kubectl is mis
         'service-api-key',
         'service-api-token',
       ]);
+    },
+  );
+
+  it.skipIf(isOld)(
+    'keeps the settings of an overlay with a component (skipped where kubectl is older than 1.21)',
+    async () => {
+      const folder = join(await baseWith('standby', 'base'), '..');
+      await writeFile(join(folder, 'kustomization.yaml'), await fromChapter('yaml'));
+      await writeFile(join(folder, 'config.yaml'), 'standby: true\n');
+      for (const name of ['api-key', 'api-token', 'http-token']) await writeFile(join(folder, name), name);
+      const { find } = build(folder);
+      expect(find('ConfigMap').data['config.yaml']).toBe('standby: true\n');
+      expect(find('Deployment').spec.replicas).toBe(2);
     },
   );
 });
