@@ -181,7 +181,7 @@ async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promi
     const remedy = error.code === 'disk.full' ? 'Make room in' : 'Check the folder';
     throw new MirrorError(error.code, error.message, {
       cause: error,
-      hint: `${remedy} ${tmpdir()}, or name another one in the variable TMPDIR.`,
+      hint: `${remedy} ${tmpdir()}, or name another folder in the variable TMPDIR (of the daemon, if one runs).`,
     });
   }
 }

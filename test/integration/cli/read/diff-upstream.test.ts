@@ -166,7 +166,9 @@ describe('diff --upstream', () => {
     vi.stubEnv('TMPDIR', join(temporary, 'missing'));
     const nowhere = await run(variables(service, mirror));
     expect(nowhere.exitCode).toBe(2);
-    expect(nowhere.stderr).toContain('name another one in the variable TMPDIR');
+    expect(nowhere.stderr).toContain(
+      'name another folder in the variable TMPDIR (of the daemon, if one runs)',
+    );
     expect(await stamps(mirror)).toEqual(before);
   });
 });
