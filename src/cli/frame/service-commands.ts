@@ -4,7 +4,7 @@ import { KEY_KINDS, WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
 import { declare, report } from './declare.ts';
 import { type FlagSet, LOOK_FLAGS } from '../settings/flag-sets.ts';
 
-/** The settings of a list that comes from the service or, without it, from the mirror. */
+/** The settings of a command that asks the service, or the daemon of the directory. */
 const LIST_FLAGS: FlagSet = { ...LOOK_FLAGS, reads: ['service', 'directory'], needs: [] };
 
 /** The most requests of `probe`, unless a flag says otherwise. */
@@ -40,17 +40,14 @@ export function addListCommands(program: Command): void {
     LIST_FLAGS,
     async () => (await import('../service/workbooks.ts')).runWorkbooksList,
   )
-    .summary('list the workbooks of the service, or of the mirror')
+    .summary('list the workbooks of the service')
     .description(
-      'GET /v1/workbooks, all pages; with --offline from the manifests of the mirror, without service, keys or lock. Lists those ' +
-        'that match all flags; --name, --author and --message in any letter case. See `help finding-workbooks`.\n\n' +
-        "Example: workbook-mirror workbooks list --offline --name 'budget*' --since 7d",
+      'GET /v1/workbooks, all pages. Lists those that match all flags; --name, --author and --message in any letter case. See ' +
+        '`help finding-workbooks`.\n\n' +
+        "Example: workbook-mirror workbooks list --name 'budget*' --since 7d",
     )
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
-    )
-    .addOption(
-      new Option('--offline', 'list the workbooks of the mirror, not of the service').conflicts('status'),
     )
     .option('--name <name>', 'part of a path, or a pattern for one')
     .option('--author <text>', 'part of the author of the version')

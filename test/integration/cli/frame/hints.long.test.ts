@@ -40,7 +40,7 @@ const ASKED: readonly string[][] = [
   ['verify'],
   ['history', 'list'],
   ['repos', 'list'],
-  ['workbooks', 'list', '--offline'],
+  ['workbooks', 'list'],
   ...['Held/main', 'Quarantined/main', 'Drifted/main', 'Gone/main', 'Unknown/main'].flatMap((target) => [
     ['why', target],
     ['diff', target],

@@ -138,8 +138,6 @@ describe('text of the service', () => {
           ['why', name.replaceAll('\0', '')],
           ...paths.map((path) => ['diff', path]),
           ['diff', name.replaceAll('\0', ''), '--at', new Date().toISOString()],
-          ['workbooks', 'list', '--offline'],
-          ['workbooks', 'list', '--offline', '--name', `${name.replaceAll('\0', '')}*`, '--json'],
           ['verify'],
           ['verify', '--json'],
           ['verify', '--repair'],
