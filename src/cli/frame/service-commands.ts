@@ -41,19 +41,10 @@ export function addListCommands(program: Command): void {
     async () => (await import('../service/workbooks.ts')).runWorkbooksList,
   )
     .summary('list the workbooks of the service')
-    .description(
-      'GET /v1/workbooks, all pages. Lists those that match all flags; --name, --author and --message in any letter case. See ' +
-        '`help finding-workbooks`.\n\n' +
-        "Example: workbook-mirror workbooks list --name 'budget*' --since 7d",
-    )
+    .description('GET /v1/workbooks, all pages.\n\nExample: workbook-mirror workbooks list --json')
     .addOption(
       new Option('--status <status>', 'only those with this status').choices(WORKBOOK_STATUS_FILTERS),
-    )
-    .option('--name <name>', 'part of a path, or a pattern for one')
-    .option('--author <text>', 'part of the author of the version')
-    .option('--branch <pattern>', 'a branch or a pattern')
-    .option('--since <time>', 'versions since this time, or an age such as 7d')
-    .option('--message <text>', 'part of the message of the version');
+    );
   report(program, 'probe', LIST_FLAGS, async () => (await import('../service/probe.ts')).runProbe)
     .summary('ask the service what its API leaves open')
     .description(

@@ -4,17 +4,23 @@ import { type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
 import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';
+import { MirrorError } from '../../lib/errors/errors.ts';
+import { foldName } from '../../lib/paths/safe-path.ts';
 import { counted, partsOf, utcTime } from '../../lib/text/humanize.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { type Outcome, table, tellEvent } from '../frame/output.ts';
 import { parseTime } from '../frame/times.ts';
-import { createWorkbookFilter, type WorkbookFlags } from '../service/workbook-filter.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { DIFFERENCE_HEADINGS, differenceCells } from './differences.ts';
 
+interface LogFlags {
+  readonly since?: string;
+  readonly author?: string;
+}
+
 /** `log` */
 export async function runLog(command: Command): Promise<Outcome> {
-  const flags: Pick<WorkbookFlags, 'since' | 'author'> = command.opts();
+  const flags: LogFlags = command.opts();
   const { settings } = settingsOf(command, ['directory']);
   const entries = await withReader(settings, tellEvent, async (reader) => {
     const { statuses } = await readTargets(settings, reader);
@@ -28,20 +34,20 @@ export async function runLog(command: Command): Promise<Outcome> {
 /** The entries that match the flags. @param log the latest first @throws MirrorError `usage.invalid` */
 async function takeMeant(
   log: AsyncIterable<LogEntry>,
-  { since, author }: Pick<WorkbookFlags, 'since' | 'author'>,
+  { since, author }: LogFlags,
   nowMs: number,
 ): Promise<readonly LogEntry[]> {
   const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime('--since', since, nowMs);
-  const isMeant = author === undefined ? null : createWorkbookFilter({ author }, nowMs);
+  if (author === '') throw new MirrorError('usage.invalid', '--author: an empty text would fit everything.');
+  const wanted = author === undefined ? null : foldName(author);
   const entries: LogEntry[] = [];
   for await (const entry of log) {
     if (entry.atMs < sinceMs) break;
     // The author of a removed file's version did not necessarily remove it.
-    const differences = entry.differences.filter(({ path, after }) => {
-      const { author: by = null, message = null, createdAt = null } = after?.workbook ?? {};
-      return isMeant?.({ path, branch: '', author: by, message, createdAt }) !== false;
-    });
-    if (isMeant === null) entries.push(entry);
+    const differences = entry.differences.filter(
+      ({ after }) => wanted !== null && foldName(after?.workbook?.author ?? '').includes(wanted),
+    );
+    if (wanted === null) entries.push(entry);
     else if (differences.length > 0) entries.push({ ...entry, files: differences.length, differences });
   }
   return entries;

@@ -4,18 +4,14 @@ import type { WorkbookStatusFilter } from '../../lib/api/requests.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { type Outcome, table, textOf } from '../frame/output.ts';
 import { runOnce } from '../frame/task-runners.ts';
-import { createWorkbookFilter, type WorkbookFlags } from './workbook-filter.ts';
 
 const HEADINGS = ['WORKBOOK', 'BRANCH', 'VERSION', 'CREATED', 'AUTHOR', 'PROCESSING', 'FAILURE'];
 
 /** `workbooks list` */
 export async function runWorkbooksList(command: Command): Promise<Outcome> {
-  const { status, ...flags } = command.opts<WorkbookFlags & { status?: WorkbookStatusFilter }>();
-  // Check the flags before reading anything.
-  const filter = createWorkbookFilter(flags, Date.now());
+  const { status }: { status?: WorkbookStatusFilter } = command.opts();
   const { rows, problems } = await runOnce(command, 'workbooks', { status });
-  const chosen = rows.filter(filter);
-  const cells = chosen.map(({ id, branch, versionId, createdAt, author, processing, failure }) => [
+  const cells = rows.map(({ id, branch, versionId, createdAt, author, processing, failure }) => [
     id,
     branch,
     versionId.slice(0, 10),
@@ -25,5 +21,5 @@ export async function runWorkbooksList(command: Command): Promise<Outcome> {
     String(failure),
   ]);
   const listed = cells.length > 0 && [table(HEADINGS, cells), ''];
-  return { data: chosen, text: () => textOf(listed, `${counted(chosen.length, 'workbook')}.`, problems) };
+  return { data: rows, text: () => textOf(listed, `${counted(rows.length, 'workbook')}.`, problems) };
 }
