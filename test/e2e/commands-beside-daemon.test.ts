@@ -30,7 +30,6 @@ describe('a command next to a daemon, without keys', () => {
     const a = service.named();
     service.write(a, 'main', '0.xlsx', 'another version');
     expect(await on('plan')).toMatchObject({ exitCode: 0, stdout: saying('1 target would be pulled') });
-    expect(await on('plan', '--files')).toMatchObject({ exitCode: 0, stdout: saying('0.xlsx') });
     expect(await on('diff', 'A/main', '--upstream')).toMatchObject({ exitCode: 1, stdout: saying('0.xlsx') });
     expect(await on('repos', 'list')).toMatchObject({ exitCode: 0, stdout: saying('2 repositories.') });
     expect(await on('workbooks', 'list')).toMatchObject({ exitCode: 0, stdout: saying('11 workbooks.') });

@@ -75,7 +75,7 @@ type PlacedFile = Pick<ManifestFile, 'path'> &
   Partial<Pick<FileState, 'workbook'>>;
 
 /** The difference between two states of a file, one of which is there. */
-export function differenceOf(before: PlacedFile | null, after: PlacedFile | null): FileDifference {
+function differenceOf(before: PlacedFile | null, after: PlacedFile | null): FileDifference {
   const path = (after ?? before)?.path ?? '';
   const states = { before: before && stateOf(before), after: after && stateOf(after) };
   if (before === null) return { change: 'added', path, movedFrom: null, ...states };

@@ -27,9 +27,6 @@ const named = z.strictObject({ targets: names });
 /** `targets`: tried and repaired even if they wait; all if omitted. */
 const wantedPass = z.strictObject({ targets: names.optional(), wait: z.boolean().default(false) });
 
-/** `files`: include the files that would change. */
-const wantedPlan = z.strictObject({ files: z.boolean().default(false) });
-
 const oneTarget = z.strictObject({ target: path });
 
 /** `targets`: paths; `expect`: the number of targets that must be there. */
@@ -63,7 +60,7 @@ export const TASKS = {
   /** How the work of the daemon goes. */
   status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
   /** The plan of a pass. */
-  plan: task('read', wantedPlan, async () => (await import('./plan.ts')).plan),
+  plan: task('read', nothing, async () => (await import('./plan.ts')).plan),
   /** Compares a target with the service. */
   diff: task('read', oneTarget, async () => (await import('./diff-upstream.ts')).diffUpstream),
   /** Verifies and repairs. */

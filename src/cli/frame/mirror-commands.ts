@@ -46,9 +46,7 @@ export function addPassCommands(program: Command): void {
       'Polls the service and compares it with what is mirrored. Sizes are those of the last pull.\n\n' +
         'Example: workbook-mirror plan --json',
     )
-    .argument(...TARGETS_OR_ALL)
-    .option('--changes', 'leave out targets that stay as they are')
-    .option('--files', 'list the files that would change, as far as the lists tell');
+    .argument(...TARGETS_OR_ALL);
 }
 
 async function runDaemon(command: Command): Promise<Outcome> {

@@ -10,23 +10,18 @@ import { type Lines, type Outcome, table, tell, textOf } from '../frame/output.t
 import { runAll, taskRunners } from '../frame/task-runners.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { describeDifferences } from './differences.ts';
 
 /** `plan` */
 export async function runPlan(command: Command): Promise<Outcome> {
-  const { files, changes }: { files?: true; changes?: true } = command.opts();
-  const results = await runAll(await taskRunners(command, true), 'plan', { files: files === true });
+  const results = await runAll(await taskRunners(command, true), 'plan', {});
   const reports = results.map(({ result }) => result);
   for (const problem of new Set(reports.flatMap(({ problems }) => problems))) tell(say`! ${problem}`, 'warn');
   for (const each of reports.flatMap(({ unmatched }) => unmatched))
     tell(say`! ${unmatchedSentence(each)}`, 'warn');
   const all = reports.flatMap((report) => report.targets);
   const { mirror } = layoutOf(settingsOf(command, ['directory']).settings.directory);
-  const named = ofTargets(all, command.args, mirror);
-  const isChange = ({ action, isHeld, movedFrom }: PlannedTarget): boolean =>
-    action !== 'keep' || isHeld || movedFrom !== null;
-  const targets = changes === true ? named.filter(isChange) : named;
-  const nothing = all.length === 0 ? 'Nothing is selected: there is no target.' : 'Nothing would change.';
+  const targets = ofTargets(all, command.args, mirror);
+  const nothing = 'Nothing is selected: there is no target.';
   return { data: targets, text: () => (targets.length === 0 ? nothing : describePlan(targets)) };
 }
 
@@ -39,15 +34,11 @@ export function describePlan(targets: readonly PlannedTarget[]): TerminalText {
     each.lastArchiveBytes === null ? '?' : roughSize(each.lastArchiveBytes),
     each.target,
   ]);
-  const changed = targets.flatMap(({ target, action, files, changes }) =>
-    changes === undefined || action === 'keep' || action === 'hold' ? [] : [{ target, files, changes }],
-  );
   return textOf(
     table(['ACTION', 'REASON', 'FILES', 'LAST ARCHIVE', 'TARGET'], rows),
     '',
     describePulls(targets.filter(({ action }) => action === 'pull')),
     describeHolds(targets),
-    changed.map(({ target, files, changes }) => ['', describeChanges(target, files !== null, changes)]),
   );
 }
 
@@ -78,20 +69,5 @@ function describeHolds(targets: readonly PlannedTarget[]): Lines {
     held.length > 0 && `${counted(held.length, 'target')} would be held.`,
     deselected > 0 &&
       `The settings no longer select ${deselected} of them, too many at once: they are mirrored as before until \`${ownCommand('approve')} TARGET\` lets them go.`,
-  ];
-}
-
-/** Describes the changes by an action. @param isMirrored whether there is a tree to compare with the service */
-function describeChanges(
-  target: string,
-  isMirrored: boolean,
-  { differences, isComplete }: NonNullable<PlannedTarget['changes']>,
-): Lines {
-  const rest = differences.length === 0 ? 'The changes' : 'Further changes, and deletions,';
-  const way = isMirrored ? `: ${ownCommand('diff --upstream', target)}` : '.';
-  return [
-    `${target}:`,
-    differences.length > 0 && describeDifferences(differences).prefixed('  '),
-    !isComplete && `  ${rest} show only in the contents${way}`,
   ];
 }

@@ -93,7 +93,6 @@ it('a pattern selects all matching targets, and is refused without a match, with
     ['status Accounting/feature/* Sales/main', [q3, 'Sales/main']],
     ['status --problems', []],
     ['plan */main', ['Accounting/main', 'Sales/main']],
-    ['plan --changes', []],
   ] as const;
   for (const [line, targets] of selections) {
     const { stdout, exitCode } = await run(...line.split(' '), '--json');

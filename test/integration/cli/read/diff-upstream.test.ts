@@ -172,32 +172,3 @@ describe('diff --upstream', () => {
     expect(await stamps(mirror)).toEqual(before);
   });
 });
-
-it('plan --files lists the files that would change, and says if only the contents can show it', async () => {
-  const { service, mirror } = await startPair();
-  const repository = service.addRepository('Accounting', FILES);
-  const other = service.addRepository('Other', FILES);
-  const gone = service.addRepository('Gone', FILES);
-  for (const name of ['K1', 'K2', 'K3', 'K4']) service.addRepository(name, FILES);
-  await mirror.pass();
-  service.removeRepository(gone);
-  await mirror.pass();
-  service.write(repository, 'main', 'a.xlsx', 'one more');
-  service.remove(other, 'main', 'a.xlsx');
-  const settings = variables(service, mirror);
-  const { exitCode, stdout } = await runHere(['plan', '--files'], settings);
-  expect(exitCode).toBe(0);
-  expect(stdout).toMatch(/^Accounting\/main:\n {2}CHANGE .*\n {2}changed {2}a\.xlsx {2}3 B -> \? /m);
-  expect(stdout).toMatch(
-    /^Other\/main:\n {2}The changes show only in the contents: .*diff --upstream .*'Other\/main'$/m,
-  );
-  expect(stdout).toMatch(/^Gone\/main:\n {2}CHANGE .*(?:\n {2}removed .*){3}$/m);
-  expect(stdout).not.toMatch(/^K1\/main:/m);
-
-  const json = await runHere(['plan', '--files', '--json'], settings);
-  const actions = JSON.parse(json.stdout) as { target: string; changes: unknown }[];
-  const changes = actions.find(({ target }) => target === 'Accounting/main')?.changes;
-  expect(changes).toMatchObject({ differences: [{ change: 'changed', path: 'a.xlsx' }], isComplete: true });
-  const plain = await runHere(['plan', '--json'], settings);
-  expect(plain.stdout).not.toContain('changes');
-});
