@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
@@ -13,18 +12,6 @@ import { temporaryFolder } from '../support/temporary.ts';
 const KEY = 'a-key-of-the-tests';
 
 describe('repos create', () => {
-  it.skipIf(!existsSync('/dev/zero'))('limits the length of a password that it reads', async () => {
-    const client = {
-      WORKBOOK_MIRROR_SERVICE_BASE_URL: 'http://127.0.0.1:1/api',
-      WORKBOOK_MIRROR_SERVICE_API_KEY: KEY,
-    };
-    const flags = ['--url', 'https://h/x.git', '--username', 'u', '--password-file', '/dev/zero'];
-    expect(await run(['repos', 'create', ...flags], client)).toMatchObject({
-      exitCode: 2,
-      stderr: saying('is too long for a password'),
-    });
-  });
-
   it('creates repositories in the embedded service, which one process serves at a time', async () => {
     const folder = await temporaryFolder();
     const settings = {

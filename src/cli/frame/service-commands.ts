@@ -116,5 +116,5 @@ export function addServiceCommands(program: Command): void {
       'The service refuses the key from now on.\n\n' +
         'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
     )
-    .argument('<id>', 'as in `keys list`, or its beginning');
+    .argument('<id>', 'as in `keys list`');
 }

@@ -71,14 +71,12 @@ export async function runKeysList(command: Command): Promise<Outcome> {
 
 /** `keys revoke` */
 export async function runKeysRevoke(command: Command): Promise<Outcome> {
-  const [asked = ''] = command.args;
+  const [id = ''] = command.args;
   const { serve } = settingsOf(command, []).settings;
   const found = await keysOf(serve);
   const directory = requiredServeDirectory(serve);
   await becomeOwnerOf(directory);
-  const ids = found.map(({ id }) => id);
-  const id = idMeant(asked, ids);
-  if (!ids.includes(id)) throw notFound(asked, found);
+  if (!found.some((each) => each.id === id)) throw notFound(id, found);
   await onDisk(CHANGING, () => changeKeys(directory, (keys) => keys.filter((each) => each.id !== id)));
   return loudness() === 'quiet' ? {} : { text: () => say`Revoked ${id}.` };
 }
@@ -97,21 +95,6 @@ async function keysOf(serve: Settings['serve']): Promise<readonly StoredKey[]> {
   throw new MirrorError('directory.unusable', `${directory} is not a directory.`, {
     hint: 'Give the directory of the service; `serve` and `keys create` make it when it does not exist.',
   });
-}
-
-/** Fewer characters are more likely a slip than the beginning of an id. */
-const LEAST_BEGINNING_CHARACTERS = 4;
-
-/**
- * The id with a unique beginning; otherwise the text itself.
- * @throws MirrorError `key.not_found` if several ids begin so
- */
-export function idMeant(asked: string, ids: readonly string[]): string {
-  if (ids.includes(asked) || asked.length < LEAST_BEGINNING_CHARACTERS) return asked;
-  const found = ids.filter((id) => id.startsWith(asked));
-  if (found.length < 2) return found[0] ?? asked;
-  const message = `Several keys have an id that begins with ${JSON.stringify(asked)}.`;
-  throw new MirrorError('key.not_found', message, { hint: `Give more of it: ${found.join(', ')}.` });
 }
 
 function notFound(asked: string, keys: readonly StoredKey[]): MirrorError {

@@ -181,7 +181,7 @@ describe('a running service', () => {
     const { ask } = await serve();
     expect(await ask('/repos', { 'x-api-key': personal })).toBe(200);
     expect(await ask('/v1/workbooks', { authorization: token })).toBe(200);
-    expect(await keys('revoke', '0b9f4c9e')).toMatchObject({ exitCode: 0 });
+    expect(await keys('revoke', before[0]?.id ?? '')).toMatchObject({ exitCode: 0 });
     expect(existsSync(folder)).toBe(false);
     expect(await ask('/repos', { 'x-api-key': personal })).toBe(401);
     expect(await ask('/v1/workbooks', { authorization: token })).toBe(200);

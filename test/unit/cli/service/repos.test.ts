@@ -30,8 +30,8 @@ describe('repos create', () => {
     await expect(repositoryOf(flags)).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 
-  it.each(['\n', 'x'.repeat(70_000)])('refuses a file without a password', async (text) => {
-    const refused = repositoryOf({ url: 'u', username: 'n', passwordFile: await passwordIn(text) });
+  it('refuses a file without a password', async () => {
+    const refused = repositoryOf({ url: 'u', username: 'n', passwordFile: await passwordIn('\n') });
     await expect(refused).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 });

@@ -4,7 +4,6 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 import { addAllPendingFlags } from '../../../../src/cli/frame/declare.ts';
-import { idMeant } from '../../../../src/cli/service/keys.ts';
 import { formatLine } from '../../../../src/server/start/log.ts';
 import { keyCommand, mirrorSettings } from '../../../../src/server/start/start.ts';
 import { addListCommands, addServiceCommands } from '../../../../src/cli/frame/service-commands.ts';
@@ -105,20 +104,6 @@ it.each([
   ['fatal: a\nerror: b', 'a'],
   ['fatal: a\u001b[2Jb', 'a [2Jb'],
 ])('the complaint of git is one line: %j', (said, reason) => expect(reasonIn(said)).toBe(reason));
-
-describe('the id of a key', () => {
-  const ids = ['0b9f4c9e-1', '0b9f4c9e-2', 'abcd'];
-
-  it('may be shortened to a unique prefix', () => {
-    expect(idMeant('abcd', ids)).toBe('abcd');
-    expect(idMeant('0b9f4c9e-1', ids)).toBe('0b9f4c9e-1');
-    expect(idMeant('0b9f4c9e-1', [...ids, '0b9f4c9e-11'])).toBe('0b9f4c9e-1');
-    expect(idMeant('0b9f', ['0b9f4c9e-1'])).toBe('0b9f4c9e-1');
-    expect(idMeant('0b9', ['0b9f4c9e-1'])).toBe('0b9');
-    expect(idMeant('ffff', ids)).toBe('ffff');
-    expect(() => idMeant('0b9f', ids)).toThrow(/Several keys.*0b9f/);
-  });
-});
 
 describe('the flags of commands', async () => {
   const program = new Command('workbook-mirror');
