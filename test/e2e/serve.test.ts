@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { runHere, runWith } from '../support/in-process.ts';
+import { runWith } from '../support/in-process.ts';
 import { run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -111,13 +111,5 @@ describe('serve', () => {
     await run(['keys', 'create', '--kind', 'token', '--name', 'T', '--serve-directory', directory]);
     expect(await modesIn(directory)).toEqual(new Set(['700', '600']));
     await stop(service);
-  });
-
-  it('has its settings checked', async () => {
-    const check = (...flags: string[]) => runHere(['config', 'check', '--for', 'serve', ...flags]);
-    const refused = { exitCode: 2, stderr: expect.stringContaining('serve.directory') as unknown };
-    expect(await check()).toMatchObject(refused);
-    const good = { exitCode: 0, stdout: expect.stringContaining('good for serve') as unknown };
-    expect(await check('--serve-directory', 'x')).toMatchObject(good);
   });
 });

@@ -1,4 +1,4 @@
-import { Argument, type Command, InvalidArgumentError, Option } from 'commander';
+import { Argument, type Command, InvalidArgumentError } from 'commander';
 
 import { SHELLS } from '../completion/scripts.ts';
 import { ALL_FLAGS, DISK_FLAGS, INIT_FLAGS } from '../settings/flag-sets.ts';
@@ -24,20 +24,14 @@ export function addConfigCommands(program: Command): void {
     .summary('settings')
     .description('Settings: check, show and describe them.');
   report(config, 'check', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigCheck)
-    .summary('check the settings of the daemon, or of the embedded service')
+    .summary('check the settings of the daemon')
     .description(
       'Reports all problems at once, tries whether the commands of hooks can be run, and looks at the file system of the directory. ' +
         'Exits with 2 if there is a problem. --online also tries the service with every key, the clock, free space, the receivers of ' +
         'hooks and the state cache, sends no notification, and exits with 1 for an error.\n\n' +
         'Example: workbook-mirror config check --config config.yaml --online',
     )
-    .addOption(
-      new Option('--for <command>', 'the command that uses the settings (default: run)').choices([
-        'run',
-        'serve',
-      ]),
-    )
-    .addOption(new Option('--online', 'try everything that the daemon will need').conflicts('for'));
+    .option('--online', 'try everything that the daemon will need');
   report(config, 'show', ALL_FLAGS, async () => (await import('../settings/config.ts')).runConfigShow)
     .summary('show the effective settings and where each comes from')
     .description('Secrets are masked.\n\nExample: workbook-mirror config show --json');

@@ -17,15 +17,9 @@ type Loaded = Pick<LoadedSettings<[]>, 'settings' | 'sources' | 'configFile'>;
 
 /** `config check` */
 export async function runConfigCheck(command: Command): Promise<Outcome> {
-  const { for: checked = 'run', online }: { for?: 'run' | 'serve'; online?: true } = command.opts();
-  if (checked === 'serve') {
-    const loaded = settingsOf(command, []);
-    const { requiredServeDirectory } = await import('../../server/start/directory.ts');
-    requiredServeDirectory(loaded.settings.serve);
-    return reported(settingsFindings(loaded, checked));
-  }
+  const { online }: { online?: true } = command.opts();
   const loaded = settingsOf(command, ['service', 'directory']);
-  const findings = [...settingsFindings(loaded, checked), scheduleFinding(loaded.settings)];
+  const findings = [...settingsFindings(loaded), scheduleFinding(loaded.settings)];
   if (online !== true) return reported([...findings, ...(await checkLocally(loaded.settings))]);
   // The user of the daemon owns the directory.
   await becomeOwnerOf(loaded.settings.directory);
@@ -49,15 +43,12 @@ export function runConfigSchema(): Outcome {
   return { text: () => escapedJson(renderJsonSchema()) };
 }
 
-/** The finding that the settings are valid, and warnings about their secrets. @param command that they are valid for */
-export function settingsFindings(
-  { settings, sources, configFile }: Loaded,
-  command: 'run' | 'serve',
-): Finding[] {
+/** The finding that the settings are valid, and warnings about their secrets. */
+export function settingsFindings({ settings, sources, configFile }: Loaded): Finding[] {
   const file = configFile === undefined ? 'no settings file was read' : `${configFile} was read`;
   const ownFile = configFile === undefined || !holdsSecret(sources) ? [] : [configFile];
   return [
-    well('settings', `good for ${command}; ${file}`),
+    well('settings', `good for run; ${file}`),
     ...exposedSecretFiles(settings, ownFile).map((path) =>
       warning(
         'secrets',
@@ -65,7 +56,6 @@ export function settingsFindings(
         'Give it to the user of the program, with mode 0400.',
       ),
     ),
-    ...equalKeys(settings),
   ];
 }
 
@@ -78,14 +68,6 @@ function scheduleFinding({ schedule, timezone }: Loaded['settings']): Finding {
   const format = new Intl.DateTimeFormat('en-GB', { ...style, timeZone: timezone });
   const passes = nextRunsMs(schedule, timezone, PASSES_SHOWN).map((timeMs) => format.format(timeMs));
   return well('schedule', `the next passes start on ${passes.join('; ')} (time zone ${timezone})`);
-}
-
-/** Warns of one value for two secrets: the service shows an API key and an API token in two places. */
-function equalKeys({ service: { apiKey, apiToken } }: Loaded['settings']): Finding[] {
-  const tokens = apiToken?.revealAll() ?? [];
-  if (apiKey?.revealAll().some((key) => tokens.includes(key)) !== true) return [];
-  const finding = 'service.apiKey and service.apiToken have the same value';
-  return [warning('secrets', finding, 'The key and the token are two secrets: replace the wrong one.')];
 }
 
 /** Whether the settings file itself holds a secret, not the path of a file with one. */

@@ -53,12 +53,6 @@ describe('config check', () => {
       expect(checked.stdout + checked.stderr).toMatch(text);
     }
   });
-
-  it('warns of one value for the key and the token', async () => {
-    const settings = { ...SERVICE, SERVICE_API_TOKEN: 'key', DIRECTORY: '/tmp/not-there' };
-    const { stdout } = await runHere(['config', 'check'], settings);
-    expect(stdout).toContain('service.apiKey and service.apiToken have the same value');
-  });
 });
 
 it.each([

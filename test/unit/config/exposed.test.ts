@@ -41,7 +41,7 @@ function loadedWith(path: string) {
 }
 
 function shownOf(loaded: Parameters<typeof settingsFindings>[0]): string {
-  return String(describeFindings(settingsFindings(loaded, 'run')));
+  return String(describeFindings(settingsFindings(loaded)));
 }
 
 describe('the file of a secret', () => {
