@@ -83,7 +83,7 @@ export function createBoundServer({ requestMs, idleMs }: ServerPatience): Server
   return server;
 }
 
-/** By the code of the system's error (listen(2), bind(2), getaddrinfo(3)). NAME is the setting, PORT the port. */
+/** By the code of the system's error (bind(2)); the messages of others say enough. NAME is the setting. */
 const REASONS: Readonly<Record<string, readonly [problem: string, advice: string]>> = {
   EADDRINUSE: [
     'another program listens there already',
@@ -93,28 +93,15 @@ const REASONS: Readonly<Record<string, readonly [problem: string, advice: string
     'this user may not listen there',
     'Choose a port from 1024 on for NAME; lower ones need a privilege (CAP_NET_BIND_SERVICE).',
   ],
-  EADDRNOTAVAIL: [
-    'this machine has no such address',
-    'Give NAME an address of this machine, such as 127.0.0.1:PORT.',
-  ],
-  ENOTFOUND: [
-    'this host name has no address',
-    'Give NAME a host name that this machine knows, or an address.',
-  ],
-  EAI_AGAIN: ['the host name cannot be resolved now', 'Give NAME an address instead of a name.'],
-  EAFNOSUPPORT: ['this machine has no IPv6', 'Give NAME an IPv4 address, such as 127.0.0.1:PORT.'],
 };
 
 /** The error `http.unusable` with the reason why an address cannot be used. */
 export function listenError(error: Error, { host, port }: ListenPlace, setting: string): MirrorError {
   const code = 'code' in error ? String(error.code) : '';
-  const [problem, advice] = REASONS[code] ?? [error.message, 'Choose another address for NAME.'];
-  return new MirrorError(
-    'http.unusable',
-    `Cannot listen on ${host}, port ${port} (${setting}): ${problem}.`,
-    {
-      cause: error,
-      hint: advice.replace('NAME', setting).replace('PORT', String(port)),
-    },
-  );
+  const [problem, advice] = REASONS[code] ?? [
+    error.message,
+    'Give NAME an address of this machine, such as 127.0.0.1:9480.',
+  ];
+  const message = `Cannot listen on ${host}, port ${port} (${setting}): ${problem}.`;
+  return new MirrorError('http.unusable', message, { cause: error, hint: advice.replace('NAME', setting) });
 }
