@@ -5,7 +5,7 @@ import { writeApproval } from '../../mirror/store/documents.ts';
 import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
-import { removedAt } from './file-differences.ts';
+import { fileDifferences } from './file-differences.ts';
 import type { TaskWork } from './task.ts';
 
 /** A held deletion; that of the directory itself, whose service may have changed, has no target and its own message. */
@@ -30,8 +30,8 @@ export function listHeld({ settings, emit }: TaskWork) {
         fileCount: subject === 'files' ? deletions : (manifest?.files.length ?? 0),
         /** The first of them, sorted. */
         files,
-        /** The same files, with their entries in the manifest of the published tree. */
-        differences: removedAt(manifest?.files ?? [], files),
+        /** The same files, with their facts from the manifest of the published tree. */
+        differences: fileDifferences(manifest?.files.filter(({ path }) => files.includes(path)) ?? [], []),
         /** Approves exactly this deletion: the request of the task `approve`. */
         approval: { target: { repositoryId, branch }, subject, digest },
       });

@@ -19,12 +19,11 @@ export interface FileDifference {
   readonly after: FileState | null;
 }
 
-/** A file in one state of a tree, as far as known. */
+/** A file in one state of a tree. */
 export interface FileState {
-  /** Null if only the contents show it. */
-  readonly sizeBytes: number | null;
-  /** In hexadecimal digits; null if only the contents show it. */
-  readonly sha256: string | null;
+  readonly sizeBytes: number;
+  /** In hexadecimal digits. */
+  readonly sha256: string;
   /** The listed version; null if it is not a workbook. */
   readonly workbook: ManifestWorkbook | null;
 }
@@ -63,19 +62,8 @@ export function countDifferences(
   return counts;
 }
 
-/** Removed files of a state. @param paths which the state need not contain */
-export function removedAt(files: readonly ManifestFile[], paths: readonly string[]): FileDifference[] {
-  const known = new Map(files.map((file) => [file.path, file]));
-  return paths.map((path) => differenceOf(known.get(path) ?? { path, sizeBytes: null, sha256: null }, null));
-}
-
-/** A file at its place in a state, as far as known. */
-type PlacedFile = Pick<ManifestFile, 'path'> &
-  Omit<FileState, 'workbook'> &
-  Partial<Pick<FileState, 'workbook'>>;
-
 /** The difference between two states of a file, one of which is there. */
-function differenceOf(before: PlacedFile | null, after: PlacedFile | null): FileDifference {
+function differenceOf(before: ManifestFile | null, after: ManifestFile | null): FileDifference {
   const path = (after ?? before)?.path ?? '';
   const states = { before: before && stateOf(before), after: after && stateOf(after) };
   if (before === null) return { change: 'added', path, movedFrom: null, ...states };
@@ -84,8 +72,8 @@ function differenceOf(before: PlacedFile | null, after: PlacedFile | null): File
   return { change: 'moved', path, movedFrom: before.path, ...states };
 }
 
-function stateOf({ sizeBytes, sha256, workbook = null }: PlacedFile): FileState {
-  return { sizeBytes, sha256, workbook };
+function stateOf({ sizeBytes, sha256, workbook }: ManifestFile): FileState {
+  return { sizeBytes, sha256, workbook: workbook ?? null };
 }
 
 function hasBytes({ sizeBytes }: ManifestFile): boolean {

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
 
+import { countedChanges } from '../../app/messages.ts';
 import { refuseMissing } from '../../app/open-reader.ts';
 import {
   type ComparedState,
@@ -24,7 +25,7 @@ import { runOnce } from '../frame/task-runners.ts';
 import { parseTime } from '../frame/times.ts';
 import { lookUp, pathOf } from '../history/kept-files.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
-import { describeDifferences, differenceSummary } from './differences.ts';
+import { describeDifferences } from './differences.ts';
 
 /** `diff` */
 export async function runDiff(command: Command): Promise<Outcome> {
@@ -97,7 +98,7 @@ const LISTED =
   'The lists show the published versions, so nothing was downloaded: only a full check notices changes of files that they do not name.';
 
 /** Describes a comparison to a person. */
-function describeReport({ target, by, before, after, differences }: DiffReport): TerminalText {
+function describeReport({ target, by, before, after, counts, differences }: DiffReport): TerminalText {
   return textOf(
     target,
     `  before: ${describeState(before, 'it is not mirrored')}`,
@@ -109,7 +110,11 @@ function describeReport({ target, by, before, after, differences }: DiffReport):
     by === 'lists' && after.place === 'service' && LISTED,
     differences.length === 0
       ? 'No file differs.'
-      : [describeDifferences(differences), '', `${differenceSummary(differences)}.`],
+      : [
+          describeDifferences(differences),
+          '',
+          `${counted(differences.length, 'file differs', 'files differ')}: ${countedChanges(counts)}.`,
+        ],
   );
 }
 

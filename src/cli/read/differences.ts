@@ -1,7 +1,6 @@
-import { countedChanges } from '../../app/messages.ts';
-import { counted, roughSize, utcTime } from '../../lib/text/humanize.ts';
+import { roughSize, utcTime } from '../../lib/text/humanize.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
-import { countDifferences, type FileDifference, type FileState } from '../../app/tasks/file-differences.ts';
+import type { FileDifference, FileState } from '../../app/tasks/file-differences.ts';
 import { table, textOf } from '../frame/output.ts';
 
 /** The columns of differing files, for a person. */
@@ -22,12 +21,6 @@ export function describeDifferences(
   );
   const more = total - differences.length;
   return textOf(listed, more > 0 && `and ${more} more`);
-}
-
-/** Counts differing files: `3 files differ: 1 added, 2 changed`. */
-export function differenceSummary(differences: readonly FileDifference[]): string {
-  const verb = differences.length === 1 ? 'differs' : 'differ';
-  return `${counted(differences.length, 'file')} ${verb}: ${countedChanges(countDifferences(differences))}`;
 }
 
 /** The cells of a differing file. */
@@ -54,9 +47,7 @@ function fromTo([from = '', to = '']: readonly string[]): string {
 
 function sizesOf(before: FileState | null, after: FileState | null): readonly string[] {
   const sizes = (write: (bytes: number) => string): string[] =>
-    [before, after].map((state) =>
-      state === null ? '' : state.sizeBytes === null ? '?' : write(state.sizeBytes),
-    );
+    [before, after].map((state) => (state === null ? '' : write(state.sizeBytes)));
   const rough = sizes(roughSize);
   // A small change of a large file shows only in its bytes.
   const isHidden = rough[0] === rough[1] && before?.sizeBytes !== after?.sizeBytes;
