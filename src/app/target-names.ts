@@ -7,15 +7,6 @@ import { likely } from '../lib/text/nearest.ts';
 import { ownCommand } from '../lib/text/own-command.ts';
 import { parentPath } from '../mirror/plan/paths.ts';
 
-/** Several targets with the same name: all of a repository, or all that the name may mean. */
-export interface SeveralTargets {
-  /** The name as given. */
-  readonly name: string;
-  readonly isRepository: boolean;
-  /** Paths below `mirror/`, sorted. */
-  readonly targets: readonly string[];
-}
-
 /**
  * The path below `mirror/` that a person means: a name, perhaps after `mirror/` or `history/`, or a path on disk. A name comes first:
  * the folder of the shell does not change its meaning.
@@ -70,29 +61,30 @@ export function targetPath(asked: string, mirror: string, paths: readonly string
   return namedPath(asked, mirror, (path) => [targetsOf, matchesOf].some((of) => of(path, paths).length > 0));
 }
 
-/**
- * Finds the target that a person means, by its path, by its path on disk, or by its readable form. The path itself comes first.
- * @param known paths of targets, below `mirror/`
- * @returns the path; the given one if there is no such target
- */
-export function findTarget(asked: string, mirror: string, known: Iterable<string>): string | SeveralTargets {
+/** The targets that a name means; `path` is that of the only one, or the given one if there is none. */
+function findTarget(asked: string, mirror: string, known: Iterable<string>) {
   const paths = [...new Set(known)].sort();
   const path = targetPath(asked, mirror, paths);
   const targets = targetsOf(path, paths);
   const [only = path] = targets;
   const isRepository = only !== path && writtenName(only) !== path.normalize('NFC');
-  return targets.length > 1 || isRepository ? { name: asked, isRepository, targets } : only;
+  return { path: only, targets, isRepository, isOne: targets.length < 2 && !isRepository };
 }
 
 /**
- * The one target that a person means, as {@link findTarget}; used by every command with a target.
+ * The one target that a person means, by its path, by its path on disk, or by its readable form; the path itself comes first. Used by
+ * every command with a target.
+ * @param known paths of targets, below `mirror/`
+ * @returns the path; the given one if there is no such target
  * @throws MirrorError `target.unknown` if the name means several; the hint lists them
  */
 export function targetNamed(asked: string, mirror: string, known: Iterable<string>): string {
-  const found = findTarget(asked, mirror, known);
-  if (typeof found === 'string') return found;
-  throw new MirrorError('target.unknown', `${severalSentence(found)}.`, {
-    hint: `Name one of them: ${firstOf(found.targets).join(', ')}.`,
+  const { path, targets, isRepository, isOne } = findTarget(asked, mirror, known);
+  if (isOne) return path;
+  const which = isRepository ? 'is a repository with' : 'may be any of';
+  const message = `${JSON.stringify(asked)} ${which} ${counted(targets.length, 'target')}.`;
+  throw new MirrorError('target.unknown', message, {
+    hint: `Name one of them: ${firstOf(targets).join(', ')}.`,
   });
 }
 
@@ -121,7 +113,7 @@ export function findTargets(
 
 /** The known targets that some names stand for, as {@link findTargets}. A name of no target, or of several, chooses nothing. */
 export function chosenTargets(asked: readonly string[], mirror: string, known: readonly string[]): string[] {
-  const clear = asked.filter((name) => typeof findTarget(name, mirror, known) === 'string');
+  const clear = asked.filter((name) => findTarget(name, mirror, known).isOne);
   return findTargets(clear, mirror, known, () => []);
 }
 
@@ -161,13 +153,6 @@ export function unknownName(
   return new MirrorError(code, message, {
     hint: close === undefined ? advice : `The nearest is ${close}. ${advice}`,
   });
-}
-
-/** The clause that a name means several targets. */
-export function severalSentence({ name, isRepository, targets }: SeveralTargets): string {
-  return isRepository
-    ? `${JSON.stringify(name)} is a repository with ${counted(targets.length, 'target')}`
-    : `${JSON.stringify(name)} may be any of ${counted(targets.length, 'target')}`;
 }
 
 /** The first of many lines for a person, and the number of the others. */

@@ -1,13 +1,6 @@
 import { type KnownTargets, type MirrorReader, readTargets, withReader } from '../../app/open-reader.ts';
 import { nextRunsMs } from '../../app/schedule.ts';
-import {
-  findTarget,
-  namedPath,
-  type SeveralTargets,
-  unknownName,
-  writtenName,
-} from '../../app/target-names.ts';
-import type { TargetStatus } from '../../app/target-status.ts';
+import { namedPath, targetNamed, unknownName, writtenName } from '../../app/target-names.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { readLockHolder } from '../../lib/disk/lock.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
@@ -28,13 +21,12 @@ export type Explanation = NonNullable<Awaited<ReturnType<typeof explain>>> &
 /** The answer of `why`. A file that was named by the end of its path may be in several places. */
 export type Answer =
   | Explanation
-  | (SeveralTargets & { readonly states: readonly Pick<TargetStatus, 'target' | 'state'>[] })
   | { readonly file: string; readonly places: Awaited<ReturnType<typeof placesOf>> }
   | { readonly retired: { readonly target: string; readonly leftAtMs: number } };
 
 /**
- * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a name of
- * several targets it returns the state of each, for a file in several places the places, for a retired target when it left.
+ * Explains a target, or a file in one, named as below `mirror/`, by its path on disk or, for a file, by the end of its path. For a file
+ * in several places it returns the places, for a retired target when it left.
  * @param isScheduleKnown whether the settings are those of the daemon, not only defaults
  * @throws MirrorError `target.unknown`
  */
@@ -48,11 +40,7 @@ export function why(
     const targets = await readTargets(settings, reader);
     const { statuses } = targets;
     const known = statuses.map((each) => each.target);
-    const found = findTarget(asked, layout.mirror, known);
-    if (typeof found !== 'string') {
-      const chosen = statuses.filter(({ target }) => found.targets.includes(target));
-      return { ...found, states: chosen.map(({ target, state }) => ({ target, state })) };
-    }
+    const found = targetNamed(asked, layout.mirror, known);
     const path = known.includes(found) ? found : filePath(asked, layout.mirror, known);
     const named = await explain(targets, layout, path);
     const places = named === null ? await placesOf(layout, targets.published, path) : [];

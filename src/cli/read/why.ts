@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import { driftSentence, heldSentence, DAMAGED } from '../../app/messages.ts';
-import { firstOf, severalSentence } from '../../app/target-names.ts';
-import { plainState, stateText, type TargetState } from '../../app/target-status.ts';
+import { firstOf } from '../../app/target-names.ts';
+import { plainState, stateText } from '../../app/target-status.ts';
 import { counted, oneLine, utcTime, withHint } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
@@ -23,10 +23,6 @@ export async function runWhy(command: Command): Promise<Outcome> {
 
 /** Describes the answer of `why` to a person. */
 export function describeExplanation(answer: Answer): TerminalText {
-  if ('states' in answer) {
-    const lines = answer.states.map(({ target, state }) => stateClause(target, state, false));
-    return textOf(under(`${severalSentence(answer)}; name one of them:`, firstOf(lines)));
-  }
   if ('places' in answer) {
     const lines = answer.places.map(({ target, path }) => `${target}/${path}`);
     const sentence = `${answer.file} is in ${counted(lines.length, 'place')}`;
@@ -45,8 +41,11 @@ export function describeExplanation(answer: Answer): TerminalText {
 
 function describeTarget(explanation: Explanation): TerminalText {
   const { target, record } = explanation;
+  const { state } = target;
+  const text = stateText(state);
+  const isAlsoLate = target.isStale && state !== 'damaged' && plainState(state) !== 'late';
   return textOf(
-    `${stateClause(target.target, target.state, target.isStale)}.`,
+    `${target.target} ${text.startsWith('needs') ? '' : 'is '}${text}${isAlsoLate ? ', and is late' : ''}.`,
     `  repository ${target.repository}, branch ${target.branch}, ${counted(target.files, 'file')}`,
     `  verified ${timeOf(target.verifiedAtMs)}, changed ${timeOf(target.changedAtMs)}, last full check ${timeOf(target.checkedAtMs)}`,
     target.missingWorkbooks.length > 0 && `  warning: ${missingSentence(target.missingWorkbooks)}`,
@@ -134,11 +133,4 @@ function describeNext(explanation: Explanation): Lines {
       `  it is tried again after ${timeOf(failure.nextAttemptAtMs)}${failure.action === 'quarantine' ? ', when its versions change,' : ''} or at once with \`${ownCommand('retry', name)}\``,
     ],
   ];
-}
-
-/** The state of a target, for example `Accounting/main needs you: held, and is late`. */
-function stateClause(target: string, state: TargetState, isStale: boolean): string {
-  const text = stateText(state);
-  const verb = text.startsWith('needs') ? '' : 'is ';
-  return `${target} ${verb}${text}${isStale && state !== 'damaged' && plainState(state) !== 'late' ? ', and is late' : ''}`;
 }
