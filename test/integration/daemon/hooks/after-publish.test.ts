@@ -128,14 +128,20 @@ describe('the command after publishing', () => {
     const log = 'cat > /dev/null; echo "$MIRROR_TARGET $MIRROR_CHANGES" >> "$MIRROR_DIRECTORY/ran"';
     const stand = await startStand(log);
     const files = Array.from({ length: 120_000 }, (_, index) => manifestFile(`file-${index}`));
-    for (const target of ['A/main', 'B/main', 'C/main']) {
+    const publish = (target: string, list: readonly ManifestFile[]): void => {
       const tree = { id: target, publishedAtMs: 1 };
       stand.trees.set(target, tree);
-      const manifest = manifestOf(tree, target === 'C/main' ? files.slice(0, 10) : files);
-      stand.queue.onPublished({ target, previous: null, manifest });
-    }
+      stand.queue.onPublished({ target, previous: null, manifest: manifestOf(tree, list) });
+    };
+    publish('A/main', files);
+    publish('B/main', files);
+    publish('C/main', files.slice(0, 10));
     expect(await stand.queue.settled()).toBe(0);
-    expect(await stand.ran()).toEqual(['A/main known', 'B/main unknown', 'C/main known']);
+    // The lists of finished runs are not kept.
+    publish('D/main', files);
+    expect(await stand.queue.settled()).toBe(0);
+    const runs = ['A/main known', 'B/main unknown', 'C/main known', 'D/main known'];
+    expect(await stand.ran()).toEqual(runs);
   });
 
   it('receives that a target left, even if no run for it had succeeded', async () => {
@@ -182,6 +188,23 @@ describe('the command after publishing', () => {
     await stand.restart();
     expect(await stand.look()).toBe(0);
     expect((await stand.ran()).at(-1)).toBe('published A/main unknown ');
+  });
+
+  it('that fails runs again at its time, and waits for longer after each failure', async () => {
+    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
+    const stand = await startStand(`${LOG}; exit 1`);
+    stand.publish('A/main', 1, 'a');
+    expect(await stand.queue.settled()).toBe(1);
+    // The second run is due after at most 30 s, and the third one 30 to 60 s later.
+    for (const [waitMs, runs] of [
+      [30_000, 2],
+      [29_000, 2],
+      [31_000, 3],
+    ] as const) {
+      await vi.advanceTimersByTimeAsync(waitMs);
+      await stand.queue.settled();
+      expect(await stand.ran()).toHaveLength(runs);
+    }
   });
 
   it('runs without a pause after a failure if the settings have another one', async () => {

@@ -63,6 +63,7 @@ it('linking names the first file whose size, permissions or time is another than
     linkAll({ from, to: await temporaryFolder(), paths, facts });
   expect(await link(right)).toBeNull();
   expect(await link({ ...right, sizesBytes: [4, 5] })).toBe('b.xlsx');
+  expect(await link({ ...right, sizesBytes: [5, 5] })).toBe('a.xlsx');
   expect(await link({ ...right, modes: [0o640, 0o600] })).toBe('b.xlsx');
   expect(await link({ ...right, mtimesMs: [1_000_000, 1_000_001] })).toBe('b.xlsx');
 });
