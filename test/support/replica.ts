@@ -1,3 +1,7 @@
+import { hash } from 'node:crypto';
+import { lstat, readdir, readFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+
 import { onTestFinished } from 'vitest';
 
 import type { TargetRecord } from '../../src/mirror/plan/record.ts';
@@ -48,4 +52,18 @@ export async function startReplica(
     ask: (path: string, headers: Record<string, string> = {}) =>
       fetch(`${baseUrl}${path}`, { headers: { 'x-api-key': KEY, ...headers } }),
   };
+}
+
+/** Every file below a mirror with its bytes, mode and time, and every folder. */
+export async function contentsOf(directory: string): Promise<Record<string, string>> {
+  const root = join(directory, 'mirror');
+  const contents: Record<string, string> = {};
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name);
+    const { mode, mtimeMs } = await lstat(path);
+    const facts = async (): Promise<string> =>
+      `${(mode & 0o7777).toString(8)} ${mtimeMs} ${hash('sha256', await readFile(path))}`;
+    contents[relative(root, path)] = entry.isDirectory() ? 'folder' : await facts();
+  }
+  return contents;
 }

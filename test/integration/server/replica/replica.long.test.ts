@@ -2,15 +2,15 @@ import { execFileSync } from 'node:child_process';
 import { appendFile, cp, mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 
 import type { Content, Repository } from '../../../../src/server/http/library.ts';
 import type { ReplicaLibrary } from '../../../../src/server/replica/library.ts';
 import { emptyRecord } from '../../../../src/mirror/plan/record.ts';
 import { targetKey } from '../../../../src/mirror/upstream/listing.ts';
-import { startPair, type MirrorHarness } from '../../../support/mirror-harness.ts';
+import { MirrorHarness, startPair } from '../../../support/mirror-harness.ts';
 import { rot } from '../../../support/published.ts';
-import { replicaLibrary, startReplica } from '../../../support/replica.ts';
+import { contentsOf, KEY, replicaLibrary, startReplica, TOKEN } from '../../../support/replica.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const pauses = vi.hoisted(() => ({ areShort: false }));
@@ -146,6 +146,64 @@ describe('a replica', () => {
     await mirror.pass();
     await expect(opened.next()).rejects.toMatchObject({ status: 503 });
     await (await begin(replica.library, '')).return?.();
+  });
+});
+
+const LONG = 'ä'.repeat(120);
+/** Names that are unusual in some way. */
+const ODD = [
+  '100%.xlsx',
+  'a%2Fb.xlsx',
+  ' leading and trailing .xlsx ',
+  'naïve 資料/ß.XLSX',
+  'e\u0301.xlsx',
+  `${LONG}/${LONG}.xlsx`,
+  'empty.csv',
+  'con',
+  'deep/a/b/c/d/e/f.xlsx',
+];
+
+const REVERTED = 'Accounting/main/a%2Fb.xlsx';
+
+describe('a mirror of a replica', () => {
+  it('has the same files, modes and times, with any names, and follows deletions', async () => {
+    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+    const accounting = service.addRepository('Accounting');
+    for (const name of ODD) service.write(accounting, 'main', name, name === 'empty.csv' ? '' : name);
+    for (const branch of ['feature/x/y', 'FEATURE/x/y'])
+      service.write(accounting, branch, '100%.xlsx', branch);
+    const same = service.addRepository('ACCOUNTING', { 'a.xlsx': 'the same name in capitals' });
+    service.addRepository('Only text', { 'a.txt': 'no workbook' });
+    expect((await mirror.pass()).exitCode).toBe(0);
+    const { baseUrl } = await startReplica(mirror.directory);
+    const replica = { SERVICE_BASE_URL: baseUrl, SERVICE_API_KEY: KEY, SERVICE_API_TOKEN: TOKEN };
+    const open = async (): Promise<MirrorHarness> => {
+      const copy = await MirrorHarness.open(service, { ...replica, RETIRE_AFTER_PASSES: '1' });
+      onTestFinished(() => copy.close());
+      await copy.pass();
+      return copy;
+    };
+    const copy = await open();
+    const original = await contentsOf(mirror.directory);
+    expect(Object.keys(original)).toContain('Only text/HEAD/a.txt');
+    expect(await contentsOf(copy.directory)).toEqual(original);
+
+    service.removeRepository(same);
+    accounting.branches.delete('FEATURE/x/y');
+    service.write(accounting, 'main', '100%.xlsx', 'changed');
+    // There and back: the bytes are the same, the version is another one, and the file keeps its time.
+    service.write(accounting, 'main', 'a%2Fb.xlsx', 'a%2Fb.xlsx');
+    // A version with the bytes of the one before is believed after a while.
+    let exitCode = 1;
+    for (let aheadMs = 0; exitCode !== 0 && aheadMs < 60_000; aheadMs += 6000)
+      ({ exitCode } = await mirror.pass({ aheadMs }));
+    expect(exitCode).toBe(0);
+    for (let passes = 0; passes < 2; passes += 1) await copy.pass();
+    const after = await contentsOf(mirror.directory);
+    expect(Object.keys(after).length).toBeLessThan(Object.keys(original).length);
+    expect(await contentsOf(copy.directory)).toEqual(after);
+    const later = await contentsOf((await open()).directory);
+    for (const each of [after, later]) expect(each[REVERTED]).toBe(original[REVERTED]);
   });
 });
 
