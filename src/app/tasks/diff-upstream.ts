@@ -12,7 +12,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { type Reception, repositoryFacts } from '../../mirror/pass/context.ts';
 import { PullMeter } from '../../mirror/pass/events.ts';
 import { changesSince, newManifest } from '../../mirror/pass/new-manifest.ts';
-import { agreedRows } from '../../mirror/pass/pull.ts';
+import { agreedList } from '../../mirror/pass/pull.ts';
 import { receive } from '../../mirror/pass/receive.ts';
 import { type Action, HOLD_REASONS, type PlanInput } from '../../mirror/plan/actions.ts';
 import { makePlan } from '../../mirror/plan/plan.ts';
@@ -158,8 +158,8 @@ function receivePresentState(
     const received = await receive(reception, stage, before);
     if (received === null) return null;
     const changes = changesSince(published, received.files);
-    const rows = await agreedRows(reception, received, changes, null, () => nowMs);
-    return newManifest({ ...reception, rows }, received, changes, nowMs);
+    const listed = await agreedList(reception, received, changes, null, () => nowMs);
+    return newManifest(reception, received, changes, listed, nowMs);
   });
 }
 

@@ -1,14 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
-import { missingWorkbooks } from '../plan/contradictions.ts';
-import {
-  fingerprintOfTree,
-  isDeletion,
-  type RepositoryRows,
-  rowsAtFiles,
-  rowsOf,
-  workbookOf,
-} from '../plan/workbooks.ts';
+import { type ListedContents, missingWorkbooks } from '../plan/contradictions.ts';
+import { fingerprintOfTree, isDeletion, type RepositoryRows, workbookOf } from '../plan/workbooks.ts';
 import {
   isUnchanged,
   type Manifest,
@@ -18,10 +11,6 @@ import {
 } from '../store/manifest.ts';
 import type { Pull } from './context.ts';
 import type { Received } from './unpack.ts';
-
-/** The facts of a pull that determine the manifest. */
-type PullFacts = ListFacts & Pick<Pull, 'action'>;
-type ListFacts = Pick<Pull, 'rows' | 'hasAllRows' | 'listedAtMs'>;
 
 /** The published state of a target, and how received files differ from it. */
 export interface Changes extends TreeChanges {
@@ -39,24 +28,27 @@ export function changesSince(previous: Manifest | null, files: readonly Manifest
 
 /**
  * The manifest of the state that a pull received.
+ * @param listed null if no list describes the contents
  * @param nowMs milliseconds since the epoch
  */
-export function newManifest(pull: PullFacts, received: Received, changes: Changes, nowMs: number): Manifest {
-  const { previous, isSameTree } = changes;
-  const { action, listedAtMs } = pull;
-  const { branch } = action.target;
+export function newManifest(
+  { action, listedAtMs }: Pick<Pull, 'action' | 'listedAtMs'>,
+  received: Received,
+  { previous, isSameTree }: Changes,
+  listed: ListedContents | null,
+  nowMs: number,
+): Manifest {
   const { etag, archiveBytes, skipped, isThorough, isWhole, cached } = received;
   const asOfMs = Math.min(listedAtMs, cached?.asOfMs ?? listedAtMs);
-  const rows = rowsAbout(pull, received, changes);
-  const { missing, ...listed } = listedFacts({ ...pull, rows }, branch, received, previous);
+  const missing = listed === null ? (previous?.missing ?? []) : missingWorkbooks(listed);
   return {
     repository: action.repository,
-    branch,
+    branch: action.target.branch,
     verifiedAtMs: asOfMs,
     comparedAtMs: isWhole || previous === null ? asOfMs : Math.min(previous.comparedAtMs, asOfMs),
     publishedAtMs: previous !== null && isSameTree ? Math.min(previous.publishedAtMs, nowMs) : nowMs,
     restoredAtMs: null,
-    ...listed,
+    ...listedFacts(received.files, listed),
     settled: action.settled,
     etag,
     ...(isThorough || isVouchedFor(etag, previous) ? {} : { isThorough }),
@@ -66,19 +58,14 @@ export function newManifest(pull: PullFacts, received: Received, changes: Change
   };
 }
 
-/** The part of a manifest that comes from the list. @param facts.rows null if no list describes the contents */
+/** The part of a manifest that comes from the list. */
 function listedFacts(
-  { rows, hasAllRows }: ListFacts,
-  branch: string,
-  received: Received,
-  previous: Manifest | null,
-): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> & { readonly missing: readonly string[] } {
-  // A list that does not describe the contents says nothing about missing rows either.
-  const isWhole = rows !== null && hasAllRows;
-  const files = withVersions(received.files, { rows, hasAllRows: isWhole }, branch);
-  if (rows === null) return { fingerprint: null, borrowed: [], missing: previous?.missing ?? [], files };
-  const { digest, borrowed } = fingerprintOfTree(rows, branch, files);
-  return { fingerprint: digest, borrowed, missing: missingWorkbooks(rows, branch, received), files };
+  files: readonly ManifestFile[],
+  listed: ListedContents | null,
+): Pick<Manifest, 'fingerprint' | 'borrowed' | 'files'> {
+  if (listed === null) return { fingerprint: null, borrowed: [], files };
+  const { digest, borrowed } = fingerprintOfTree(listed.rows, listed.branch, files);
+  return { fingerprint: digest, borrowed, files: withVersions(files, listed) };
 }
 
 /** The rows of the list that describe received contents; null if the contents are older than the list. */
@@ -87,7 +74,7 @@ export function rowsAbout(
     action,
     rows,
     listedAtMs,
-  }: Omit<ListFacts, 'hasAllRows'> & { readonly action: Pick<Pull['action'], 'fingerprint'> },
+  }: Pick<Pull, 'rows' | 'listedAtMs'> & { readonly action: Pick<Pull['action'], 'fingerprint'> },
   { cached }: Pick<Received, 'cached'>,
   { previous, isSameTree }: Changes,
 ): RepositoryRows | null {
@@ -119,19 +106,16 @@ function isVouchedFor(etag: string | null, previous: Manifest | null): boolean {
  */
 function withVersions(
   files: readonly ManifestFile[],
-  { rows, hasAllRows }: Pick<Pull, 'rows' | 'hasAllRows'>,
-  branch: string,
+  { byFile, hasAllRows }: Pick<ListedContents, 'byFile' | 'hasAllRows'>,
 ): ManifestFile[] {
-  // A file that is still there gets no version from a row that says that it was deleted.
-  const existing = rowsOf(rows, branch).filter((row) => !isDeletion(row));
-  const own = new Map(rowsAtFiles(existing, files).map((row) => [row.path, row]));
   return files.map((file) => {
-    const row = own.get(file.path);
-    if (row === undefined && (file.workbook === undefined || !hasAllRows)) return file;
-    const { workbook: known, ...rest } = file;
-    if (row === undefined) return rest;
-    const workbook = workbookOf(row);
-    return known !== undefined && isDeepStrictEqual(known, workbook) ? file : { ...rest, workbook };
+    // A file that is still there gets no version from a row that says that it was deleted.
+    const row = byFile.get(file.path)?.findLast((each) => !isDeletion(each));
+    const workbook = row && workbookOf(row);
+    const isSame = isDeepStrictEqual(file.workbook, workbook);
+    if (isSame || (workbook === undefined && !hasAllRows)) return file;
+    const { workbook: _, ...rest } = file;
+    return workbook === undefined ? rest : { ...rest, workbook };
   });
 }
 

@@ -6,6 +6,8 @@ import {
   ContradictedError,
   findContradictions,
   hasUnproven,
+  listedContents,
+  type ListedContents,
   nextDoubt,
   rowsInBoth,
 } from '../plan/contradictions.ts';
@@ -94,11 +96,11 @@ async function pullContents(pull: Pull): Promise<Pulled> {
       reportCached(context, 'cached contents', cached);
       refuseOlder(pull, cached, changes);
     }
-    const rows = await agreedRows(pull, received, changes, pull.record.doubt, context.now);
+    const listed = await agreedList(pull, received, changes, pull.record.doubt, context.now);
     meter.begins('publishing');
-    const known = newManifest({ ...pull, rows }, received, changes, context.now());
+    const known = newManifest(pull, received, changes, listed, context.now());
     // A workbook changed after the first list: the next pass must ask again, even if its list no longer has the workbook.
-    const isFinal = rows === pull.rows && !borrowsOwn(known, before.manifest);
+    const isFinal = listed?.rows === pull.rows && !borrowsOwn(known, before.manifest);
     const manifest = isFinal ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);
@@ -130,36 +132,38 @@ async function lookAtPublished(pull: Pull): Promise<PublishedState> {
 }
 
 /**
- * The rows of the list that describe received contents: all, or without those that contradict the contents and have done so for too
- * long to be believed. Null without a list of workbooks.
+ * The list beside received contents that it describes, with all of its rows, or without those that contradict the contents and have done so
+ * for too long to be believed. Null if no list describes them.
  * @param before the doubt before these contents; null for none
  * @throws ContradictedError if the list speaks against publishing these contents
  */
-export async function agreedRows(
+export async function agreedList(
   reception: Reception,
   received: Received,
   changes: Changes,
   before: Doubt | null,
   now: () => number,
-): Promise<Reception['rows']> {
+): Promise<ListedContents | null> {
+  const { hasAllRows } = reception;
   const { branch } = reception.action.target;
   const { previous } = changes;
   const rows = rowsAbout(reception, received, changes);
-  if (rows === null) return reception.rows;
-  const listed = { rows, hasAllRows: reception.hasAllRows };
-  const found = findContradictions(listed, branch, previous, received);
+  if (rows === null) return null;
+  const listed = listedContents(rows, hasAllRows, branch, received);
+  const found = findContradictions(listed, previous);
   // A first mirror takes too long to read the list again for each target.
   const written = [...changes.added, ...changes.changed];
-  const mayBeNewer = received.isWhole && previous !== null && hasUnproven(rows, branch, written);
-  if (found.length === 0 && !mayBeNewer) return reception.rows;
+  const mayBeNewer = received.isWhole && previous !== null && hasUnproven(listed, written);
+  if (found.length === 0 && !mayBeNewer) return listed;
   // A workbook that changed between the first list and the contents contradicts the first list alone.
   const later = await rowsNow(reception.context.service, reception.action.repository, reception.signal);
-  const confirming = later === null ? listed : { rows: later, hasAllRows: true };
-  const still = new Set(findContradictions(confirming, branch, previous, received).map(({ path }) => path));
+  const confirming = later === null ? listed : listedContents(later, true, branch, received);
+  const still = new Set(findContradictions(confirming, previous).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(before, contradictions, now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
-  return rowsInBoth(rows, branch, confirming.rows);
+  const agreed = rowsInBoth(rows, branch, confirming.rows);
+  return agreed === rows ? listed : listedContents(agreed, hasAllRows, branch, received);
 }
 
 /** Refuses differing contents that are older than the tree's last verification: they would restore an old state. */

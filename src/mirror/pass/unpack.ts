@@ -122,10 +122,11 @@ function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | '
  */
 function knownFiles(reception: Reception, before: PublishedState): readonly KnownFile[] {
   const files = before.manifest?.files.filter(({ path }) => before.isTrusted(path)) ?? [];
-  const rows = rowsByFile(reception.rows, reception.action.target.branch, files);
+  const paths = new Set(files.map(({ path }) => path));
+  const rows = rowsByFile(reception.rows, reception.action.target.branch, paths);
   return files.map((file) => {
     const { path, sizeBytes, sha256, crc32 = null } = file;
-    const isProof = reception.action.depth !== 'bytes' && isUnchanged(file, rows.get(path));
+    const isProof = reception.action.depth !== 'bytes' && isUnchanged(file, rows.get(path)?.at(-1));
     return { path, sizeBytes, sha256, crc32: isProof ? crc32 : null };
   });
 }
@@ -152,13 +153,15 @@ async function unpack(
   const strip = await leadingFolder(reception, archive);
   const entries = archive.entries.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) }));
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
-  const rows = rowsByFile(reception.rows, reception.action.target.branch, entries);
+  const paths = new Set(entries.map(({ path }) => path));
+  const rows = rowsByFile(reception.rows, reception.action.target.branch, paths);
   if (entries.length === 0) refuseEmpty([...rows.values()]);
   const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
   const outcomes: FileOutcome[] = [];
   for (const entry of entries) {
     const { path } = entry;
-    const facts = { row: rows.get(path), previous: published.get(path), isTrusted: before.isTrusted(path) };
+    const row = rows.get(path)?.at(-1);
+    const facts = { row, previous: published.get(path), isTrusted: before.isTrusted(path) };
     const outcome = outcomeOf(entry, facts, { timeStepMs: stage.timeStepMs, hasFileTimes });
     if (outcome === null) return null;
     outcomes.push(outcome);
@@ -174,8 +177,8 @@ async function unpack(
 }
 
 /** @throws MirrorError `contents.empty` if workbooks are listed */
-function refuseEmpty(rows: readonly WorkbookRow[]): void {
-  const count = rows.filter((row) => !isDeletion(row)).length;
+function refuseEmpty(workbooks: readonly (readonly WorkbookRow[])[]): void {
+  const count = workbooks.filter((rows) => !rows.some(isDeletion)).length;
   if (count === 0) return;
   throw new MirrorError(
     'contents.empty',

@@ -11,6 +11,7 @@ import {
   isFinished,
   type RepositoryRows,
   rowsAtFiles,
+  rowsByFile,
   rowsOf,
   showsEachBranch,
   targetDigest,
@@ -36,51 +37,57 @@ export interface Contradiction {
   readonly isProcessed?: boolean;
 }
 
-/** The contents of a target, as far as the list speaks of them. */
+/** A list of workbooks beside the contents of a branch: a pull groups the rows and files once, and compares both by that. */
 export interface ListedContents {
-  readonly files: readonly ManifestFile[];
-  readonly skipped: readonly SkippedEntry[];
+  readonly rows: RepositoryRows;
+  readonly branch: string;
+  /** Whether these are all rows: otherwise a missing row says nothing. */
+  readonly hasAllRows: boolean;
+  /** The files by their paths; null for an entry that is deliberately left out of the tree. */
+  readonly files: ReadonlyMap<string, ManifestFile | null>;
+  /** The rows of the branch by the paths of their files: a list may have several for one workbook. */
+  readonly byFile: ReadonlyMap<string, readonly WorkbookRow[]>;
 }
 
-/** The rows of a repository in a list. */
-export interface ListedRows {
-  readonly rows: RepositoryRows;
-  /** Whether these are all: otherwise a missing row says nothing. */
-  readonly hasAllRows: boolean;
+/** Groups the rows of a branch by the files of received contents. */
+export function listedContents(
+  rows: RepositoryRows,
+  hasAllRows: boolean,
+  branch: string,
+  contents: { readonly files: readonly ManifestFile[]; readonly skipped: readonly SkippedEntry[] },
+): ListedContents {
+  const files = new Map<string, ManifestFile | null>(contents.files.map((file) => [file.path, file]));
+  for (const { path } of contents.skipped) files.set(path, null);
+  return { rows, branch, hasAllRows, files, byFile: rowsByFile(rows, branch, files) };
 }
 
 /**
  * Compares the list with contents. The published state is read from its manifest, even if its files were changed on disk.
- * @param list rows of other branches prove nothing
+ * @param listed rows of other branches prove nothing
  * @param previous the manifest of the published tree; null if nothing is published
  * @returns sorted by path
  */
 export function findContradictions(
-  list: ListedRows,
-  branch: string,
+  listed: ListedContents,
   previous: Pick<Manifest, 'files' | 'missing' | 'settled' | 'verifiedAtMs'> | null,
-  contents: ListedContents,
 ): Contradiction[] {
-  const files = new Map(contents.files.map((file) => [file.path, file]));
   const published = new Map(previous?.files.map((file) => [file.path, file]));
   const accepted = new Set(previous?.missing);
   // Contents that lack an old version may only lag behind a new one.
   const isNew = ({ createdAt }: WorkbookRow): boolean =>
     Date.parse(createdAt ?? '') > (previous?.verifiedAtMs ?? 0);
-  const found = [...listedWorkbooks(list.rows, branch, contents)].flatMap(
-    ([path, listed]): Contradiction[] => {
-      const file = files.get(path);
-      const kind = file === undefined ? 'missing' : contradictionOf(listed, file, published.get(path));
-      const isAccepted = kind === 'missing' && accepted.has(path) && !listed.some(isNew);
-      if (kind === null || isAccepted) return [];
-      const isProcessed = !listed.every(isFinished);
-      // Contents that the service processes, or did when they were pulled, may change under the same version.
-      if (kind === 'unannounced' && (isProcessed || previous?.settled === false)) return [];
-      const [{ versionId } = { versionId: '' }] = listed;
-      return [{ kind, path, versionId, sha256: file?.sha256 ?? null, isProcessed }];
-    },
-  );
-  const lingering = list.hasAllRows ? lingeringWorkbooks(list.rows, branch, contents, published) : [];
+  const found = workbooksDue(listed).flatMap(([path, rows]): Contradiction[] => {
+    const file = listed.files.get(path) ?? null;
+    const kind = file === null ? 'missing' : contradictionOf(rows, file, published.get(path));
+    const isAccepted = kind === 'missing' && accepted.has(path) && !rows.some(isNew);
+    if (kind === null || isAccepted) return [];
+    const isProcessed = !rows.every(isFinished);
+    // Contents that the service processes, or did when they were pulled, may change under the same version.
+    if (kind === 'unannounced' && (isProcessed || previous?.settled === false)) return [];
+    const [{ versionId } = { versionId: '' }] = rows;
+    return [{ kind, path, versionId, sha256: file?.sha256 ?? null, isProcessed }];
+  });
+  const lingering = listed.hasAllRows ? lingeringWorkbooks(listed, published) : [];
   return [...found, ...lingering].sort((a, b) => byCodeUnits(a.path, b.path));
 }
 
@@ -89,28 +96,25 @@ export function findContradictions(
  * that shows each workbook once may show it on another branch.
  */
 function lingeringWorkbooks(
-  rows: RepositoryRows,
-  branch: string,
-  { files, skipped }: ListedContents,
+  { rows, branch, files, byFile }: ListedContents,
   published: ReadonlyMap<string, ManifestFile>,
 ): Contradiction[] {
-  const isOfBranch = showsEachBranch(rows);
-  const present = rows.all.filter((row) => (row.branch === branch ? !isDeletion(row) : !isOfBranch));
-  const paths = new Set(present.map(({ path }) => path));
-  const unlisted = files.flatMap(({ path, sha256 }): Contradiction[] => {
-    const known = published.get(path);
-    if (known?.workbook === undefined || paths.has(path)) return [];
-    return [{ kind: 'lingering', path, versionId: known.workbook.versionId, sha256 }];
-  });
-  if (unlisted.length === 0) return [];
-  const named = new Set(rowsAtFiles(present, [...files, ...skipped]).map(({ path }) => path));
-  return unlisted.filter(({ path }) => !named.has(path));
+  const unlisted: Contradiction[] = [];
+  for (const [path, { workbook }] of published) {
+    const { sha256 } = files.get(path) ?? {};
+    const isListed = byFile.get(path)?.some((row) => !isDeletion(row)) === true;
+    if (sha256 === undefined || workbook === undefined || isListed) continue;
+    unlisted.push({ kind: 'lingering', path, versionId: workbook.versionId, sha256 });
+  }
+  if (unlisted.length === 0 || showsEachBranch(rows)) return unlisted;
+  const others = rows.all.filter((row) => row.branch !== branch);
+  const elsewhere = new Set(rowsAtFiles(others, files).map(({ path }) => path));
+  return unlisted.filter(({ path }) => !elsewhere.has(path));
 }
 
 /** Whether a new or changed file has a row without a digest: its bytes may already be of a version after the listed one. */
-export function hasUnproven(rows: RepositoryRows, branch: string, written: readonly string[]): boolean {
-  const paths = new Set(written);
-  return rowsOf(rows, branch).some((row) => row.sha256 === undefined && paths.has(row.path));
+export function hasUnproven({ byFile }: ListedContents, written: readonly string[]): boolean {
+  return written.some((path) => byFile.get(path)?.some(({ sha256 }) => sha256 === undefined) === true);
 }
 
 /**
@@ -126,27 +130,14 @@ export function rowsInBoth(rows: RepositoryRows, branch: string, later: Reposito
 }
 
 /** The listed workbooks of a branch that contents lack, sorted by path. */
-export function missingWorkbooks(rows: RepositoryRows, branch: string, contents: ListedContents): string[] {
-  const paths = new Set(contents.files.map(({ path }) => path));
-  return [...listedWorkbooks(rows, branch, contents).keys()].filter((path) => !paths.has(path)).sort();
+export function missingWorkbooks(listed: ListedContents): string[] {
+  const paths = workbooksDue(listed).map(([path]) => path);
+  return paths.filter((path) => !listed.files.has(path)).sort();
 }
 
-/**
- * The rows of a branch, by the paths of their files: a list may have several for one workbook. Leaves out workbooks that may
- * rightly be missing: deleted ones, and files that are deliberately left out of the tree.
- */
-function listedWorkbooks(
-  rows: RepositoryRows,
-  branch: string,
-  { files, skipped }: ListedContents,
-): Map<string, WorkbookRow[]> {
-  const leftOut = new Set(skipped.map(({ path }) => path));
-  const named = rowsAtFiles(rowsOf(rows, branch), [...files, ...skipped]);
-  const byPath = Map.groupBy(named, (row) => row.path);
-  for (const [path, listed] of byPath) {
-    if (leftOut.has(path) || listed.some(isDeletion)) byPath.delete(path);
-  }
-  return byPath;
+/** The listed workbooks that contents should have, with their rows: no deleted ones, and no files that are left out of the tree. */
+function workbooksDue({ files, byFile }: ListedContents) {
+  return [...byFile].filter(([path, rows]) => files.get(path) !== null && !rows.some(isDeletion));
 }
 
 function contradictionOf(

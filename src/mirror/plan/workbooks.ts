@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { foldersWith, nameFault } from '../../lib/paths/file-name.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
-import type { Manifest, ManifestWorkbook } from '../store/manifest.ts';
+import type { Manifest, ManifestFile, ManifestWorkbook } from '../store/manifest.ts';
 import { HEAD_BRANCH, type Repository, type TargetId, type WorkbookRow } from '../upstream/listing.ts';
 
 /**
@@ -12,11 +12,10 @@ import { HEAD_BRANCH, type Repository, type TargetId, type WorkbookRow } from '.
  */
 export function rowsAtFiles(
   rows: readonly WorkbookRow[],
-  contents: readonly { readonly path: string }[],
+  files: Pick<ReadonlyMap<string, unknown>, 'has' | 'keys'>,
 ): readonly WorkbookRow[] {
-  const files = new Set(contents.map(({ path }) => path));
   if (rows.every(({ path }) => files.has(path))) return rows;
-  const filesByForm = Map.groupBy(files, formOf);
+  const filesByForm = Map.groupBy(files.keys(), formOf);
   const listedByForm = Map.groupBy(new Set(rows.map(({ path }) => path)), formOf);
   return rows.map((row) => {
     const form = formOf(row.path);
@@ -26,13 +25,13 @@ export function rowsAtFiles(
   });
 }
 
-/** The rows of a branch, by the paths of their files; of several for one workbook, the last. */
+/** The rows of a branch by the paths of their files: a list may have several for one workbook. */
 export function rowsByFile(
   rows: RepositoryRows | null,
   branch: string,
-  files: readonly { readonly path: string }[],
-): ReadonlyMap<string, WorkbookRow> {
-  return new Map(rowsAtFiles(rowsOf(rows, branch), files).map((row) => [row.path, row]));
+  files: Pick<ReadonlyMap<string, unknown>, 'has' | 'keys'>,
+): ReadonlyMap<string, readonly WorkbookRow[]> {
+  return Map.groupBy(rowsAtFiles(rowsOf(rows, branch), files), ({ path }) => path);
 }
 
 function formOf(path: string): string {
@@ -78,7 +77,7 @@ export function fingerprintOfTree(
   if (others.length === 0) return { digest: targetDigest(rows, branch, [], false), borrowed: [] };
   const own = new Set(rowsOf(rows, branch).map(({ path }) => path));
   const held = new Set(files.map(({ path }) => path));
-  const named = rowsAtFiles(others, files);
+  const named = rowsAtFiles(others, held);
   const lent = others.filter(({ path }, at) => !own.has(path) && held.has(named[at]?.path ?? path));
   const borrowed = [...new Set(lent.map(({ path }) => path))].sort();
   return { digest: targetDigest(rows, branch, borrowed, false), borrowed };
@@ -177,9 +176,11 @@ export function isFinished({ processing, versionStatus }: WorkbookRow): boolean 
   return processing === 0 && !UNFINISHED_STATUS.test(versionStatus ?? '');
 }
 
+const DELETIONS: ReadonlySet<string> = new Set(['delete', 'deleted', 'remove', 'removed']);
+
 /** Whether a row says that its workbook was deleted, so that the contents rightly lack it. */
 export function isDeletion({ action }: WorkbookRow): boolean {
-  return /^(?:delete|remove)d?$/i.test(action ?? '');
+  return DELETIONS.has(action?.toLowerCase() ?? '');
 }
 
 /** The version of a workbook, as a manifest records it. */
@@ -231,28 +232,25 @@ export function changesByPath(
   const files = new Map(previous.files.map((file) => [file.path, file]));
   if (byWorkbook === 'in-trees-of-workbooks' && previous.files.some(({ workbook }) => workbook === undefined))
     return null;
-  const named = rowsAtFiles(rows.all, previous.files);
-  const own = named.filter((row) => row.branch === target.branch);
-  const listed = new Map(own.filter((row) => !isDeletion(row)).map((row) => [row.path, row]));
-  const deleted = new Set(own.filter(isDeletion).map(({ path }) => path));
-  const isListedTwice = new Set([...listed.keys(), ...deleted]).size < own.length;
-  const isBorrowed = named.some(
-    ({ branch, path }) => branch !== target.branch && files.has(path) && !listed.has(path),
-  );
+  const own = rowsByFile(rows, target.branch, files);
+  // Only the contents show which of several rows of a workbook is right.
+  if ([...own.values()].some((several) => several.length > 1)) return null;
+  const listed = [...own.values()].flat().filter((row) => !isDeletion(row));
+  const paths = new Set(listed.map(({ path }) => path));
+  const others = rows.all.filter(({ branch }) => branch !== target.branch);
+  const isBorrowed = rowsAtFiles(others, files).some(({ path }) => files.has(path) && !paths.has(path));
   // A whole pull left these out, or found them missing: they cannot be pulled by their paths.
   const leftOut = [...previous.skipped.map(({ path }) => path), ...(previous.missing ?? [])];
-  if (isListedTwice || isBorrowed || leftOut.some((path) => listed.has(path))) return null;
-  const changed = [...listed.values()].filter(
-    ({ path, versionId }) => files.get(path)?.workbook?.versionId !== versionId,
-  );
+  if (isBorrowed || leftOut.some((path) => paths.has(path))) return null;
+  const changed = listed.filter(({ path, versionId }) => files.get(path)?.workbook?.versionId !== versionId);
   const gone = previous.files
-    .filter(({ path, workbook }) => !listed.has(path) && (workbook !== undefined || deleted.has(path)))
+    .filter(({ path, workbook }) => !paths.has(path) && (workbook !== undefined || own.has(path)))
     .map(({ path }) => path);
   // A file takes the time of its version; without one it takes the archive's, which only the archive has.
   const isTimed = changed.every(({ createdAt }) => !Number.isNaN(Date.parse(createdAt ?? '')));
   const added = changed.map(({ path }) => path).filter((path) => !files.has(path));
   if (changed.length + gone.length === 0 || !isTimed || !arePlainlyNew(added, [...files.keys()])) return null;
-  return costsLess({ changed, gone }, previous) ? { changed, gone } : null;
+  return costsLess({ changed, gone }, files, previous.archiveBytes) ? { changed, gone } : null;
 }
 
 /** Whether new files, and the folders that they need, have names that collide with no other on any file system. */
@@ -269,12 +267,15 @@ function arePlainlyNew(added: readonly string[], present: readonly string[]): bo
 const REQUEST_BYTES = 8 * 1024;
 
 /** Whether requests for single workbooks cost less than the last archive. A new one of unknown size counts as an average file. */
-function costsLess({ changed, gone }: WorkbookChanges, { archiveBytes, files }: Manifest): boolean {
-  const sizes = new Map(files.map(({ path, sizeBytes }) => [path, sizeBytes]));
-  const totalBytes = files.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
-  const averageBytes = totalBytes / Math.max(files.length, 1);
+function costsLess(
+  { changed, gone }: WorkbookChanges,
+  files: ReadonlyMap<string, ManifestFile>,
+  archiveBytes: number,
+): boolean {
+  const totalBytes = [...files.values()].reduce((sum, { sizeBytes }) => sum + sizeBytes, 0);
+  const averageBytes = totalBytes / Math.max(files.size, 1);
   const changedBytes = changed.reduce(
-    (sum, { path, sizeBytes }) => sum + (sizeBytes ?? sizes.get(path) ?? averageBytes),
+    (sum, { path, sizeBytes }) => sum + (sizeBytes ?? files.get(path)?.sizeBytes ?? averageBytes),
     0,
   );
   const wholeBytes = archiveBytes > 0 ? archiveBytes : totalBytes;

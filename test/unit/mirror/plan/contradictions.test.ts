@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 
-import { findContradictions, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
+import { findContradictions, listedContents, nextDoubt } from '../../../../src/mirror/plan/contradictions.ts';
 import { groupRows, workbookOf } from '../../../../src/mirror/plan/workbooks.ts';
 import type { WorkbookRow } from '../../../../src/mirror/upstream/listing.ts';
 import { manifestFile, manifestWith, row } from '../../../support/builders.ts';
@@ -42,8 +42,8 @@ function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
     const { sha256, versionId } = known;
     return [manifestFile(path, { sha256, workbook: workbookOf(row({ path, versionId })) })];
   });
-  const list = { rows: groupRows(rows), hasAllRows: true };
-  return findContradictions(list, 'main', manifestWith({ files: published }), { files, skipped: [] });
+  const listed = listedContents(groupRows(rows), true, 'main', { files, skipped: [] });
+  return findContradictions(listed, manifestWith({ files: published }));
 }
 
 describe('the contradictions between list and contents', () => {
@@ -88,8 +88,9 @@ describe('the contradictions between list and contents', () => {
     const verifiedAtMs = Date.parse('2026-03-01T12:00:00Z');
     const previous = { ...manifestWith({ files: [], verifiedAtMs }), missing: ['a.xlsx'] };
     const kinds = (createdAt: string | null): unknown => {
-      const list = { rows: groupRows([row({ path: 'a.xlsx', createdAt })]), hasAllRows: true };
-      return findContradictions(list, 'main', previous, { files: [], skipped: [] }).map(({ kind }) => kind);
+      const rows = groupRows([row({ path: 'a.xlsx', createdAt })]);
+      const listed = listedContents(rows, true, 'main', { files: [], skipped: [] });
+      return findContradictions(listed, previous).map(({ kind }) => kind);
     };
     expect([kinds('2026-03-01T11:59:59Z'), kinds(null), kinds('2026-03-01T12:00:01Z')]).toEqual([
       [],
@@ -101,10 +102,10 @@ describe('the contradictions between list and contents', () => {
   it('say nothing about deletions if the list may lack rows, or shows them for another branch', () => {
     const files = [manifestFile('a.xlsx', { workbook: workbookOf(row({ path: 'a.xlsx' })) })];
     const kinds = (fields: Partial<WorkbookRow>, hasAllRows = true): unknown =>
-      findContradictions({ rows: groupRows([row(fields)]), hasAllRows }, 'main', manifestWith({ files }), {
-        files,
-        skipped: [],
-      }).map(({ kind }) => kind);
+      findContradictions(
+        listedContents(groupRows([row(fields)]), hasAllRows, 'main', { files, skipped: [] }),
+        manifestWith({ files }),
+      ).map(({ kind }) => kind);
     const deleted = { path: 'a.xlsx', action: 'delete' };
     expect([kinds({ path: 'b.xlsx' }, false), kinds({ ...deleted, branch: 'side' })]).toEqual([
       ['missing'],
@@ -118,7 +119,7 @@ describe('the contradictions between list and contents', () => {
     const previous = manifestWith({ files: [manifestFile('a.xlsx', { workbook: workbookOf(at({})) })] });
     const contents = { files: [manifestFile('a.xlsx', { sha256: 'older' })], skipped: [] };
     const kinds = (...rows: readonly WorkbookRow[]): unknown =>
-      findContradictions({ rows: groupRows(rows), hasAllRows: true }, 'main', previous, contents).map(
+      findContradictions(listedContents(groupRows(rows), true, 'main', contents), previous).map(
         ({ kind }) => kind,
       );
     const [side, both] = [

@@ -153,7 +153,7 @@ describe('the rows for the files of the contents', () => {
   ])('have its path if they are listed in %s', (_which, listed, files, paths) => {
     const named = rowsAtFiles(
       listed.map((path) => row({ path })),
-      files.map((path) => ({ path })),
+      new Set(files),
     );
     expect(named.map(({ path }) => path)).toEqual(paths);
   });
