@@ -40,6 +40,8 @@ export interface FoundFiles {
   readonly files: readonly ManifestFile[];
   /** The file with the bytes of each file, by path. */
   readonly sources: ReadonlyMap<string, string>;
+  /** Finds the bytes of one file again: the history takes those that a publish replaces. Undefined if they are nowhere. */
+  readonly findAgain: (file: ManifestFile) => Promise<string | undefined>;
 }
 
 /** Receives the number of bytes just read or copied. */
@@ -65,7 +67,9 @@ export async function findFiles(
   const sources = await findCopies(layout, target, files, signal, tree, onBytes);
   const lost = files.filter((file) => !sources.has(file.path));
   if (lost.length > 0) throw lostBytes(place, lost);
-  return { place, files, sources };
+  const findAgain: FoundFiles['findAgain'] = async (file) =>
+    (await findCopies(layout, target, [file], signal, tree)).get(file.path);
+  return { place, files, sources, findAgain };
 }
 
 /** The error for files whose bytes were found nowhere. */
@@ -118,7 +122,7 @@ export async function restoreInto(
 /** Copies files, and flushes them. */
 async function copyFiles(
   to: string,
-  { place, files, sources }: FoundFiles,
+  { place, files, sources, findAgain }: FoundFiles,
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<void> {
@@ -128,7 +132,12 @@ async function copyFiles(
     const mtime = new Date(file.mtimeMs);
     const copy = join(to, file.path);
     await mkdir(dirname(copy), { recursive: true });
-    await copyChecked(sources.get(file.path) ?? '', copy, file, place);
+    await copyChecked(sources.get(file.path) ?? '', copy, file, place).catch(async (error: unknown) => {
+      const again = await findAgain(file);
+      if (again === undefined) throw error;
+      await rm(copy, { force: true });
+      await copyChecked(again, copy, file, place);
+    });
     onBytes(file.sizeBytes);
     await utimes(copy, mtime, mtime);
   }

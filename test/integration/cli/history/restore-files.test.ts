@@ -4,7 +4,10 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 
 import { listHistory } from '../../../../src/cli/history/history.ts';
+import { lookUp } from '../../../../src/cli/history/kept-files.ts';
 import { restoreHistory, writeFile as writeOneFile } from '../../../../src/cli/history/restore.ts';
+import { findFiles, restoreInto } from '../../../../src/mirror/store/history/restore.ts';
+import { layoutOf } from '../../../../src/mirror/store/layout.ts';
 import { type MirrorHarness, startMirrored } from '../../../support/mirror-harness.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
@@ -193,5 +196,21 @@ describe('single files of the history', () => {
       code: 'history.damaged',
       message: expect.stringContaining('while it was copied') as string,
     });
+  });
+
+  it.each(['write', 'remove'] as const)('are found in the history after a publish (%s)', async (change) => {
+    const files = { 'plan.xlsx': 'v0', 'sum.xlsx': 'sum' };
+    const { service, mirror, repository } = await startMirrored('Org/A', files, { HISTORY_REPLACED: '5' });
+    service.write(repository, 'main', 'plan.xlsx', 'v1');
+    await mirror.pass();
+    const layout = layoutOf(mirror.directory);
+    const { signal } = new AbortController();
+    const { state, files: wanted } = await lookUp(layout, { target: 'Org/A/main', atMs: null });
+    const found = await findFiles(layout, state, wanted, signal, () => {});
+    service[change](repository, 'main', 'sum.xlsx', 'other');
+    await mirror.pass();
+    const folder = join(await temporaryFolder(), 'x');
+    await restoreInto(folder, found, signal, () => {});
+    expect(await readFile(join(folder, 'sum.xlsx'), 'utf8')).toBe('sum');
   });
 });
