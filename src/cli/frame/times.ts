@@ -13,9 +13,9 @@ export function parseTime(flag: string, text: string, nowMs: number): number {
   // Times are printed without milliseconds: the state at one is that at the end of the second.
   const isPrinted = flag === '--at' && /:\d\d:\d\d(?!\.)/.test(text) && givenMs <= nowMs;
   const timeMs = isPrinted ? Math.min(givenMs + 999, nowMs) : givenMs;
-  // A clock that was ahead gave trees in the history such names: they can be looked up. A prune up to one would remove all.
-  const isName = flag === '--at' && parseHistoryName(text) !== null;
-  if (timeMs <= nowMs || isName) return timeMs;
+  // A clock that was ahead gave trees in the history such times: they can be looked up. A prune up to one would remove all.
+  const isExact = flag === '--at' && (parseHistoryName(text) !== null || /\.\d{3}Z$/.test(text));
+  if (timeMs <= nowMs || isExact) return timeMs;
   throw new MirrorError('usage.invalid', `${flag} ${text} is in the future.`);
 }
 
