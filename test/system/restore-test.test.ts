@@ -32,7 +32,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
     machine = await bootMachine();
     const [, user = ''] = shellBlocks('systemd', 'Without the Debian package').map(asRoot);
     for (const lines of [user, WHERE]) machine.shell(lines);
-    await machine.write('/etc/workbook-mirror/restic-password', 'a password of the tests');
+    await machine.write('/root/restic-password', 'a password of the tests');
     machine.shell(PLACE);
     machine.shell(TELL.replace('https://alarm.example.com', 'http://127.0.0.1:9300'));
     await machine.write(
@@ -54,7 +54,7 @@ describe.skipIf(missing !== undefined)(`the restore test (${missing ?? 'with res
       runuser -u workbook-mirror -- workbook-mirror sync`);
   };
   const restic = (command: string): string =>
-    machine.shell(`export RESTIC_PASSWORD_FILE=/etc/workbook-mirror/restic-password
+    machine.shell(`export RESTIC_PASSWORD_FILE=/root/restic-password
       ${command.startsWith('workbook-mirror') ? command : `restic -r /srv/backup/restic ${command}`}`);
   /** Runs the test. @returns its result, and its output line by line */
   const runTest = (): string => {
