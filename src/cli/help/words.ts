@@ -125,7 +125,7 @@ export function meaningsOf(word: string): readonly string[] {
   const hold = lookUp(HOLD_REASONS, word);
   return partsOf(
     rule !== null &&
-      `Error code ${word}: ${lookUp(ERRORS, word)} ${ACTIONS[rule.action]} A command that it ends exits with ${rule.exitCode}.`,
+      `Error code ${word}: ${lookUp(ERRORS, word)} ${ACTIONS[rule.action]} A command that fails with it exits with ${rule.exitCode}.`,
     event !== null && `Event ${word} (level ${event[0]}): ${event[1]}`,
     reason !== null && `Reason ${word}: ${reason}`,
     hold !== null && `Reason ${word}: the target ${hold.says}.`,

@@ -145,7 +145,7 @@ function describeFiles(files: readonly NewFile[]): Lines {
   const lines = files.map(({ path, text, isSecret }) => {
     const settings = say`\n${escapedLines(text.trimEnd()).prefixed('      ')}`;
     const fate = isTaken(path) ? ', in place of the one that is there' : '';
-    return say`${path}${fate}: ${isSecret ? 'a key, for its owner alone' : settings}`;
+    return say`${path}${fate}:${isSecret ? ' a key, readable only by its owner' : settings}`;
   });
   return ['', under('The files:', lines), ''];
 }

@@ -43,8 +43,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   };
   await onDisk(CHANGING, () => changeKeys(directory, add));
   const isQuiet = loudness() === 'quiet';
-  if (isDirectoryNew && !isQuiet)
-    tell(say`Made the directory ${directory}: no service has been there.`, 'warn');
+  if (isDirectoryNew && !isQuiet) tell(say`Made the directory ${directory} for a new service.`, 'warn');
   if (json === true) return;
   if (!isQuiet)
     tell(
