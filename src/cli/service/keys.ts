@@ -47,7 +47,7 @@ export async function runKeysCreate(command: Command): Promise<void> {
   if (json === true) return;
   if (!isQuiet)
     tell(
-      say`Made a key of ${name}, id ${id} (${USES[kind]}). It is shown only once; the service accepts it now; keys that a running \`serve\` made for itself stay valid until it stops.`,
+      say`Made a key for ${name}, id ${id} (${USES[kind]}). It is shown only once. A running \`serve\` accepts it now, and its temporary keys until it stops.`,
     );
   if (signingSecret !== null) tell(say`Secret for signed webhooks (GitHub, Gitea): ${signingSecret}`);
 }
