@@ -181,7 +181,9 @@ function describePull(pulled: TargetPulled): string {
     return `no file changed (${pulled.reason}, ${cost})`;
   }
   const changes = countedChanges({ added: pulled.added, changed: pulled.changed, removed: pulled.removed });
-  return `published ${changes || (pulled.files > 0 ? 'the same files again' : 'an empty tree')}, ${counted(pulled.files, 'file')} in all (${pulled.reason}, ${cost})`;
+  const files = counted(pulled.files, 'file');
+  const unchanged = pulled.files > 0 ? `the same ${files} again` : 'an empty tree';
+  return `published ${changes === '' ? unchanged : `${files}: ${changes}`} (${pulled.reason}, ${cost})`;
 }
 
 function describePass(pass: PassFinished): string {

@@ -135,7 +135,7 @@ describe('the sentence of an event', () => {
       'selection.empty',
       'the settings select nothing of the 2 repositories that the service lists: the mirror is not ready. targets: "A" matches nothing that the service lists. Check repositories, branches and targets.',
     ],
-    ['target.pulled', `Accounting/main: published 1 added, 2 changed, 3 files in all ${TOOK}`],
+    ['target.pulled', `Accounting/main: published 3 files: 1 added, 2 changed ${TOOK}`],
     [
       'deletion.held',
       "Accounting/main: held, because the service's new state would delete 8 of its 10 files. Files that would go: a.xlsx. To approve: workbook-mirror approve 'Accounting/main'",
@@ -162,12 +162,12 @@ describe('the sentence of an event', () => {
     [
       'a tree without files',
       pulled({ method: 'first', files: 0, added: 0, changed: 0 }),
-      `Accounting/main: published an empty tree, 0 files in all ${TOOK}`,
+      `Accounting/main: published an empty tree ${TOOK}`,
     ],
     [
       'removed files',
       pulled({ files: 1, added: 0, changed: 0, removed: 5 }),
-      `Accounting/main: published 5 removed, 1 file in all ${TOOK}`,
+      `Accounting/main: published 1 file: 5 removed ${TOOK}`,
     ],
     [
       'a pass with everything',
