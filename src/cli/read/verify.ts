@@ -14,15 +14,13 @@ import type { Difference } from '../../mirror/store/verify/examine.ts';
 import {
   hasExpected,
   isClean,
-  type UnreadableManifest,
   type VerifiedTarget,
-  type VerifyEvent,
   type VerifyOptions,
   type VerifyReport,
   verifyTrees,
 } from '../../mirror/store/verify/verify.ts';
 import { createLiveLine } from '../frame/live-line.ts';
-import { type Lines, loudness, type Outcome, textOf, under } from '../frame/output.ts';
+import { type Lines, type Outcome, textOf, under } from '../frame/output.ts';
 import { exitCodeOfShards, runAll, taskRunners, worstOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 
@@ -68,12 +66,7 @@ function withProgress<T>(
   work: (events: Pick<VerifyOptions, 'signal' | 'onEvent'>) => Promise<T>,
 ): Promise<T> {
   const line = createLiveLine();
-  const showProgress = verifyProgress((text) => line.show(() => text));
-  const onEvent = (event: VerifyEvent): void => {
-    if (event.kind === 'examined' && event.target !== null && loudness() === 'verbose')
-      line.line(examinedLine(event.target));
-    showProgress(event);
-  };
+  const onEvent = verifyProgress((text) => line.show(() => text));
   return untilStopped((signal) => work({ signal, onEvent })).finally(line.clear);
 }
 
@@ -116,13 +109,6 @@ async function chosenBy(
   if (names.length === 0) return null;
   const layout = layoutOf(directory, shard);
   return new Set(findTargets(names, layout.mirror, await knownTargets(layout)));
-}
-
-/** A line about an examined target. */
-function examinedLine(target: VerifiedTarget | UnreadableManifest): string {
-  if ('problem' in target) return `✗ ${target.path}: its manifest cannot be read: ${target.problem}`;
-  if (target.state !== 'ok') return `✗ ${headOf(target)}`;
-  return `✓ ${target.path}: ${counted(target.files, 'file')}, ${roughSize(target.sizeBytes)}`;
 }
 
 /** Describes the findings to a person. @param isRepaired whether a repair follows or was tried, so that no advice is needed */

@@ -75,7 +75,7 @@ export type VerifyEvent =
       readonly totalBytes: number | null;
     }
   | { readonly kind: 'read'; readonly bytes: number }
-  | { readonly kind: 'examined'; readonly target: VerifiedTarget | UnreadableManifest | null };
+  | { readonly kind: 'examined' };
 
 /** Which targets are verified, and how. */
 export interface VerifyOptions {
@@ -116,7 +116,7 @@ export async function verifyTrees(
       const target = await verifyTarget(layout, path, signal, onBytes);
       if (target !== null && 'problem' in target) unreadableManifests.push(target);
       else if (target !== null) targets.push(target);
-      onEvent({ kind: 'examined', target });
+      onEvent({ kind: 'examined' });
     }
     strays = chosen === null ? await findStrays(layout) : [];
     list = await checkTargetList({ layout, inventory, now: Date.now });
