@@ -1,13 +1,11 @@
 import { readTargets, withReader } from '../../app/open-reader.ts';
-import { firstOf, ofTargets } from '../../app/target-names.ts';
+import { ofTargets } from '../../app/target-names.ts';
 import type { TargetStatus } from '../../app/target-status.ts';
 import type { SettingsFor } from '../../config/schema.ts';
 import { agoText, counted } from '../../lib/text/humanize.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import { CLOCK_STEP_MS, isAhead, latestFirst } from '../../lib/time/wrong-clock.ts';
-import { ownerOf } from '../../mirror/plan/selection.ts';
-import { readStore } from '../../mirror/store/directory.ts';
 import { readShareReports, type ShareReport } from '../../mirror/store/documents.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
@@ -51,24 +49,14 @@ async function targetsOf(
 }
 
 /**
- * Reads the state of all shares from the directory, which they may share, and from a remote state. `unattended` are the targets in the
- * directory whose instance is gone; none if each instance has its own disk.
+ * Reads the state of all shares from the directory, which they may share, and from a remote state.
  * @param nowMs milliseconds since the epoch
  * @throws MirrorError `directory.unusable`, `state.unavailable`
  */
 export function wholeStatus(settings: SettingsFor<'directory'>, nowMs: number) {
-  return withReader(settings, tellEvent, async ({ store, state }) => {
-    const here = await readShareReports(store.layout);
-    const whole = judgeWhole([...here, ...(await state.shares())], nowMs);
-    const left = new Set(
-      whole.shares.flatMap((share) => (['silent', 'missing'].includes(share.state) ? [share.index] : [])),
-    );
-    if (here.length === 0 || left.size === 0) return { ...whole, unattended: [] };
-    // The trees of all shares, read as by a single instance.
-    const { published } = await (await readStore(settings.directory)).inventory.read();
-    const lost = published.filter(({ repository }) => left.has(ownerOf(repository.id, whole.count)));
-    return { ...whole, unattended: lost.map(({ path }) => path) };
-  });
+  return withReader(settings, tellEvent, async ({ store, state }) =>
+    judgeWhole([...(await readShareReports(store.layout)), ...(await state.shares())], nowMs),
+  );
 }
 
 /** The state of a share. `silent`: no instance has reported for too long. */
@@ -104,12 +92,9 @@ function isSilent({ writtenAtMs, maxStalenessMs }: ShareReport, nowMs: number): 
   return isAhead(nowMs + CLOCK_STEP_MS, writtenAtMs) || nowMs - writtenAtMs > maxStalenessMs;
 }
 
-/** The most targets shown; `--json` has all. */
-const TARGETS_SHOWN = 100;
-
 /** Describes all shares to a person. */
-export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, nowMs: number): TerminalText {
-  const { count, shares, disagreeing, unattended } = whole;
+export function describeWhole(whole: ReturnType<typeof judgeWhole>, nowMs: number): TerminalText {
+  const { count, shares, disagreeing } = whole;
   const ago = (timeMs: number | null): string => (timeMs === null ? '?' : agoText(timeMs, nowMs));
   const rows = shares.map(({ index, state, report }) => [
     `${index}/${count}`,
@@ -133,11 +118,6 @@ export function describeWhole(whole: Awaited<ReturnType<typeof wholeStatus>>, no
         `! ${each.host} worked as ${each.index}/${each.count} until ${ago(each.writtenAtMs)}, and the present count is ${count}.`,
     ),
     '',
-    unattended.length > 0 && [
-      'No instance verifies:',
-      firstOf(unattended, TARGETS_SHOWN).map((line) => `  ${line}`),
-      '',
-    ],
     table(['SHARD', 'STATE', 'HOST', 'LAST PASS', 'TARGETS', 'NOT WELL', 'OLDEST VERIFIED'], rows),
   );
 }
