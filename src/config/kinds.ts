@@ -33,16 +33,12 @@ export interface Kind<T> {
 
 /** The metadata of one setting. */
 interface OwnFacts {
-  /** One line, for a table and a command's help; may hold Markdown code marks. */
+  /** One line, for a table and a command's help; may hold Markdown code marks. `config.example.yaml` says more. */
   readonly description: string;
-  /** More, for the example file. */
-  readonly comment?: string;
   /** The default as in the file; undefined if there is none. */
   readonly default?: Default;
   /** The default in words, for a setting without one. */
   readonly defaultText?: string;
-  /** A value for the example file, for a setting without a default. */
-  readonly example?: string | readonly string[];
   /** The commands that require it. */
   readonly need?: Need;
   /** Whether a change of it while the daemon runs waits for a restart. */

@@ -40,8 +40,6 @@ export const settingsSchema = {
   ...serviceSettings,
   directory: setting(path, {
     description: 'folder of the mirror, its manifests, its history and its state',
-    comment: 'A relative path in this file starts at the folder of this file.',
-    example: '/var/lib/workbook-mirror',
     need: 'directory',
     needsRestart: true,
   }),
@@ -55,13 +53,11 @@ export const settingsSchema = {
     description:
       'share of this instance if several mirror one service: `2/5` is the second of five; `auto/5` is for a StatefulSet or an Indexed Job',
     defaultText: 'all repositories',
-    example: '2/5',
     needsRestart: true,
   }),
   schedule: setting(schedule, {
     default: '*/5 * * * *',
     description: 'when passes start: cron expression, 5 or 6 fields (the sixth, in front, is seconds)',
-    comment: 'Keep the quotes: in YAML a leading * has another meaning.',
   }),
   timezone: setting(timezone, { description: 'time zone of the schedule', default: 'UTC' }),
   state: setting(state, {
@@ -69,8 +65,6 @@ export const settingsSchema = {
     description:
       'the state cache: the embedded store `sqlite`, or a `redis://`, `valkey://` or `postgres://` address (with TLS' +
       ' `rediss://`, `valkeys://`)',
-    comment:
-      'Losing the cache costs requests, never data. A password in the address is masked in every output.',
     needsRestart: true,
   }),
   concurrency: setting(integer(1, 64), { description: 'most pulls at a time', default: 4 }),
@@ -78,7 +72,6 @@ export const settingsSchema = {
     default: 'auto',
     description:
       'what is downloaded for new versions: `workbooks` only those, `all` the whole contents; `auto` is `workbooks` for drag-and-drop repositories without other files, otherwise `all`',
-    comment: 'With workbooks, other files are only renewed by the full check.',
   }),
   publish: setting(choice(['auto', 'exchange', 'rename', 'link']), {
     default: 'auto',
@@ -93,7 +86,6 @@ export const settingsSchema = {
   maxStaleness: setting(duration('1s', YEAR), {
     description: 'a target that was verified longer ago is stale',
     defaultText: '3 schedule periods, at least 15m',
-    example: '15m',
   }),
   readerGrace: setting(duration(), {
     default: '2m',
