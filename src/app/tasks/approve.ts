@@ -1,4 +1,3 @@
-import type { Approval } from '../../mirror/plan/guard.ts';
 import { WHOLE_DIRECTORY } from '../../mirror/plan/selection.ts';
 import type { StoredPass } from '../../mirror/state/state.ts';
 import { writeApproval } from '../../mirror/store/documents.ts';
@@ -6,6 +5,7 @@ import { publishedManifest } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
 import { fileDifferences } from './file-differences.ts';
+import type { RequestOf } from './requests.ts';
 import type { TaskWork } from './task.ts';
 
 /** A held deletion; that of the directory itself, whose service may have changed, has no target and its own message. */
@@ -52,7 +52,7 @@ function heldAsWhole(lastPass: StoredPass | null) {
 /** Approves held deletions, once: the next pass carries them out. @throws MirrorError `directory.unusable`, `disk.*` */
 export async function approve(
   { settings, isDaemon }: TaskWork,
-  { approvals }: { readonly approvals: readonly Approval[] },
+  { approvals }: RequestOf<'approve'>,
 ): Promise<{ readonly approved: number }> {
   const { directory, shard } = settings.ofDirectory();
   await refuseMissing(directory);

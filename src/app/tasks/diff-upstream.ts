@@ -24,18 +24,18 @@ import { connect, recallInstallation } from '../installation.ts';
 import { archiveLimitsOf, policyOf } from '../open-mirror.ts';
 import { type MirrorReader, withReader } from '../open-reader.ts';
 import { type DiffReport, readTarget, refuseUnknown, reportOn } from './diff-report.ts';
+import type { RequestOf } from './requests.ts';
 import type { TaskWork } from './task.ts';
 
 /**
  * Compares the published state of a target with its state in the service. Publishes nothing, and writes only to a folder below
  * TMPDIR, which it removes.
- * @param request.target its path below `mirror/`
  * @throws MirrorError `target.unknown`, `listing.*`, `service.*`, `credentials.refused`, `contents.*`, `archive.*`, `disk.*`,
  *   `directory.unusable`, `pass.abandoned`
  */
 export async function diffUpstream(
   { settings: { ofMirror }, signal, emit, tell }: TaskWork,
-  { target: path }: { readonly target: string },
+  { target: path }: RequestOf<'diff'>,
 ): Promise<DiffReport> {
   const settings = ofMirror();
   const meter = new PullMeter(path, null);

@@ -11,12 +11,8 @@ import { checkTargetList, readTargetList, saveTargets } from '../../mirror/store
 import { type TargetId, targetKey } from '../../mirror/upstream/listing.ts';
 import { type MirrorReader, readTargets, statusPolicyOf, withReader } from '../open-reader.ts';
 import { findTargets } from '../target-names.ts';
+import type { RequestOf } from './requests.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
-
-/** Targets as they are named. */
-interface NamedTargets {
-  readonly targets: readonly string[];
-}
 
 /** A target that may be forgotten. */
 export interface Forgettable {
@@ -31,7 +27,7 @@ export interface Forgettable {
 }
 
 /** Has targets leave the mirror that would not be mirrored again. @throws MirrorError as {@link listForgettable}, `publish.leased` */
-export function forget(work: TaskWork, wish: NamedTargets): Promise<readonly Forgettable[]> {
+export function forget(work: TaskWork, wish: RequestOf<'forget'>): Promise<readonly Forgettable[]> {
   return work.whileIdle(async (mirror) => {
     // A pass since they were listed may have found one in the service again.
     const chosen = await listForgettable(work, wish);
@@ -46,7 +42,7 @@ export function forget(work: TaskWork, wish: NamedTargets): Promise<readonly For
  */
 export function listForgettable(
   { settings, emit }: TaskWork,
-  { targets }: NamedTargets,
+  { targets }: RequestOf<'forgettable'>,
 ): Promise<readonly Forgettable[]> {
   const ofDirectory = settings.ofDirectory();
   return withReader(ofDirectory, emit, async (reader) => {

@@ -1,19 +1,18 @@
 import { readTargets, refuseMissing, withReader } from '../open-reader.ts';
 import { isPattern } from '../../config/selection.ts';
 import { findTargets, noTarget } from '../target-names.ts';
+import type { RequestOf } from './requests.ts';
 import type { PassOutcome, TaskWork } from './task.ts';
 
 /**
  * Has a pass made now.
- * @param request.targets names of targets to try and repair, even if they wait; all if omitted. A name without a known target waits
- *   for the pass, which may find that target.
  * @returns its result; null if the command does not wait, unless the pass failed before it could find a name
  * @throws MirrorError `target.unknown` for a name that several targets have, or none even after the pass, and for a pattern that fits
  *   none; `directory.unusable`, `disk.*`
  */
 export async function poll(
   work: TaskWork,
-  { targets, wait }: { readonly targets?: readonly string[] | undefined; readonly wait: boolean },
+  { targets, wait }: RequestOf<'poll'>,
 ): Promise<{ readonly outcome: PassOutcome | null }> {
   await refuseMissing(work.settings.ofDirectory().directory);
   const found = await pathsOf(targets ?? [], work);

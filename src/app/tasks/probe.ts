@@ -2,6 +2,7 @@ import { packageVersion } from '../../lib/process/program-folder.ts';
 import { scrubbed } from '../../lib/text/scrub.ts';
 import { probe, type ProbeReport } from '../../probe/probe.ts';
 import { secretsOf } from '../../config/secret.ts';
+import type { RequestOf } from './requests.ts';
 import type { TaskWork } from './task.ts';
 
 /** Greatest archive or file that is downloaded, in bytes. */
@@ -12,14 +13,12 @@ const SAMPLE = 2;
 
 /**
  * Finds out how the service behaves where its specification is silent. It only reads.
- * @param request.withWrongKey whether it also asks without a key, and with one that is made up
- * @param request.maxRequests most requests in all
  * @returns the report, with the program that made it
  * @throws MirrorError as `probe`, `settings.invalid`
  */
 export async function probeService(
   { settings: { ofService }, signal, tell }: TaskWork,
-  { withWrongKey, maxRequests }: { readonly withWrongKey: boolean; readonly maxRequests: number },
+  { withWrongKey, maxRequests }: RequestOf<'probe'>,
 ): Promise<ProbeReport & { readonly program: string }> {
   const settings = ofService();
   const { service } = settings;

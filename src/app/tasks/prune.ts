@@ -3,15 +3,8 @@ import { layoutOf } from '../../mirror/store/layout.ts';
 import { pruneHistory, statesToPrune } from '../../mirror/store/publish/sweep.ts';
 import { withCommonLock } from '../../mirror/store/shards.ts';
 import { refuseMissing } from '../open-reader.ts';
+import type { RequestOf } from './requests.ts';
 import type { TaskWork } from './task.ts';
-
-/** The states of the history that are meant. */
-interface PruneWish {
-  /** The one target, as below `mirror/`; null for all. */
-  readonly target: string | null;
-  /** Only states that left the mirror before this time, in milliseconds since the epoch. */
-  readonly beforeMs: number;
-}
 
 /** The retention by which states go that left before a time. */
 function retentionUntil(beforeMs: number, nowMs: number) {
@@ -26,7 +19,7 @@ export type PrunedState = Awaited<ReturnType<typeof listPrunable>>[number];
  * Lists the states that {@link prune} would remove. A state stays as long as an older state of its target needs its files.
  * @throws MirrorError `directory.unusable`, `disk.failed`
  */
-export async function listPrunable({ settings }: TaskWork, { target, beforeMs }: PruneWish) {
+export async function listPrunable({ settings }: TaskWork, { target, beforeMs }: RequestOf<'prunable'>) {
   const { directory } = settings.ofDirectory();
   await refuseMissing(directory);
   const nowMs = Date.now();
@@ -42,7 +35,7 @@ function prunedState({ path, kind, atMs }: HistoryEntry) {
 }
 
 /** Removes states from the history for good; a lease keeps what is left. @throws MirrorError `directory.*`, `disk.failed` */
-export function prune({ whileIdle, signal }: TaskWork, { target, beforeMs }: PruneWish) {
+export function prune({ whileIdle, signal }: TaskWork, { target, beforeMs }: RequestOf<'prune'>) {
   return whileIdle(async ({ store, emit }) => {
     const nowMs = Date.now();
     const disk = { ...store, retention: retentionUntil(beforeMs, nowMs) };

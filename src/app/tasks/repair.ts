@@ -16,6 +16,7 @@ import {
 } from '../../mirror/store/verify/verify.ts';
 import { noteDrift, noteForRepair } from '../drift-notes.ts';
 import { refuseMissing } from '../open-reader.ts';
+import type { RequestOf } from './requests.ts';
 import type { IdleMirror, TaskWork } from './task.ts';
 
 /** A verification, and the one after the repair; null if nothing needed repair. */
@@ -24,14 +25,9 @@ export type RepairReport = Awaited<ReturnType<typeof repair>>;
 /**
  * Compares every byte of published trees with their manifests, and repairs those that differ: with what the disk has where that is
  * enough, by a pass otherwise. Each of several instances repairs its own trees.
- * @param request.targets paths as below `mirror/`; left out for everything
- * @param request.expect how many targets the directory must have; left out for any number but none
  * @throws MirrorError `directory.*`, `publish.leased`, `settings.invalid`, what ends a pass, `pass.abandoned`
  */
-export async function repair(
-  work: TaskWork,
-  request: { readonly targets?: readonly string[] | undefined; readonly expect?: number | undefined },
-) {
+export async function repair(work: TaskWork, request: RequestOf<'repair'>) {
   const settings = work.settings.ofDirectory();
   await refuseMissing(settings.directory);
   // Take the lock before reading everything, which takes long: another process may have it.

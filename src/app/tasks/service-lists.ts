@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-import { REPOSITORIES_PATH, type WorkbookStatusFilter } from '../../lib/api/requests.ts';
+import { REPOSITORIES_PATH } from '../../lib/api/requests.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { beginningOf, oneLine, printable } from '../../lib/text/humanize.ts';
 import { scrub } from '../../lib/text/scrub.ts';
@@ -13,6 +13,7 @@ import { readRepositoryRows, type RepositoryList } from '../../mirror/upstream/l
 import type { Transport } from '../../mirror/upstream/transport.ts';
 import type { WorkbookList } from '../../mirror/upstream/workbooks.ts';
 import { withService } from '../installation.ts';
+import type { RequestOf } from './requests.ts';
 import type { TaskWork } from './task.ts';
 
 /** `GET /repos`. @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid` */
@@ -27,13 +28,9 @@ export function addRepository(work: TaskWork, wanted: NewRepository): Promise<Re
 
 /**
  * `GET /v1/workbooks`, all pages.
- * @param request.status only workbooks with this status
  * @throws MirrorError `service.*`, `credentials.refused`, `settings.invalid`
  */
-export function listWorkbooks(
-  work: TaskWork,
-  { status }: { readonly status?: WorkbookStatusFilter | undefined },
-): Promise<WorkbookList> {
+export function listWorkbooks(work: TaskWork, { status }: RequestOf<'workbooks'>): Promise<WorkbookList> {
   if (work.settings.ofService().service.apiToken === undefined) {
     throw new MirrorError(
       'settings.invalid',
@@ -56,10 +53,8 @@ function withClient<T>({ settings, emit }: TaskWork, use: (client: ServiceClient
   });
 }
 
-/** A repository to be created (service specification, section 4.1). */
-export type NewRepository =
-  | { readonly name: string }
-  | { readonly url: string; readonly username?: string | undefined; readonly password?: string | undefined };
+/** A repository to be created. */
+type NewRepository = RequestOf<'repos/create'>;
 
 /** The embedded service's errors; the specification shows no shape (section 7), and others may send something else. */
 const errorSchema = z.looseObject({

@@ -1,99 +1,67 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 
-import { WORKBOOK_STATUS_FILTERS } from '../../lib/api/requests.ts';
-import { isTargetPath } from '../../lib/paths/file-name.ts';
-import { approvalSchema } from '../../mirror/plan/guard.ts';
-import type { Task, TaskKind, TaskWork } from './task.ts';
-
-/** Gives a row of the table its types. @param load loads the function that does the task */
-function task<Request extends z.ZodType, Result>(
-  kind: TaskKind,
-  request: Request,
-  load: () => Promise<(work: TaskWork, request: z.output<Request>) => Promise<Result>>,
-): Task<Request, Result> {
-  return { kind, request, run: async (work, wish) => (await load())(work, wish) };
-}
-
-const nothing = z.strictObject({});
-
-/** The path of a target, as below `mirror/`. */
-const path = z.string().refine(isTargetPath);
-
-/** Names of targets, as a person gives them. */
-const names = z.array(z.string().min(1)).readonly();
-
-const named = z.strictObject({ targets: names });
-
-/** `targets`: tried and repaired even if they wait; all if omitted. */
-const wantedPass = z.strictObject({ targets: names.optional(), wait: z.boolean().default(false) });
-
-const oneTarget = z.strictObject({ target: path });
-
-/** `targets`: paths; `expect`: the number of targets that must be there. */
-const toRepair = z.strictObject({
-  targets: z.array(path).readonly().optional(),
-  expect: z.int().min(0).optional(),
-});
-
-/** Held deletions, each by its field `approval` of the task `held`. */
-const toApprove = z.strictObject({ approvals: z.array(approvalSchema).readonly() });
-
-/** `target`: null for all; `beforeMs`: states that left before this time. */
-const toPrune = z.strictObject({ target: path.nullable(), beforeMs: z.number() });
-
-const newRepository = z.union([
-  z.strictObject({ name: z.string() }),
-  z.strictObject({ url: z.string(), username: z.string().optional(), password: z.string().optional() }),
-]);
-
-const ofStatus = z.strictObject({ status: z.enum(WORKBOOK_STATUS_FILTERS).optional() });
-
-const toProbe = z.strictObject({ withWrongKey: z.boolean().default(false), maxRequests: z.int().min(1) });
+import { type RequestOf, REQUESTS } from './requests.ts';
+import type { TaskWork } from './task.ts';
 
 /**
- * The one table of tasks. Each is a route of the control socket: `POST /v1/NAME` with its request as JSON. A field may be added;
- * any other change needs a new version number.
+ * The fate of a task without its command: a `read` is abandoned and may be repeated; a `pass` continues and may be repeated; a
+ * `change` continues and must not be repeated.
+ */
+type TaskKind = 'read' | 'pass' | 'change';
+
+/** A row of the table. @param load loads the function that does the task */
+function task<Request, Result>(
+  kind: TaskKind,
+  load: () => Promise<(work: TaskWork, request: Request) => Promise<Result>>,
+) {
+  return { kind, run: async (work: TaskWork, request: Request) => (await load())(work, request) };
+}
+
+/**
+ * The one table of tasks. A command asks the daemon for one, or does it itself with the same function. Each is a route of the control
+ * socket: `POST /v1/NAME` with its request as JSON, and a result in JSON. A field may be added; any other change needs a new version number.
  */
 export const TASKS = {
   /** A pass now. */
-  poll: task('pass', wantedPass, async () => (await import('./poll.ts')).poll),
+  poll: task('pass', async () => (await import('./poll.ts')).poll),
   /** How the work of the daemon goes. */
-  status: task('read', nothing, () => Promise.resolve(({ live }) => live())),
+  status: task('read', () => Promise.resolve(({ live }: TaskWork) => live())),
   /** The plan of a pass. */
-  plan: task('read', nothing, async () => (await import('./plan.ts')).plan),
+  plan: task('read', async () => (await import('./plan.ts')).plan),
   /** Compares a target with the service. */
-  diff: task('read', oneTarget, async () => (await import('./diff-upstream.ts')).diffUpstream),
+  diff: task('read', async () => (await import('./diff-upstream.ts')).diffUpstream),
   /** Verifies and repairs. */
-  repair: task('change', toRepair, async () => (await import('./repair.ts')).repair),
+  repair: task('change', async () => (await import('./repair.ts')).repair),
   /** The held deletions. */
-  held: task('read', nothing, async () => (await import('./approve.ts')).listHeld),
+  held: task('read', async () => (await import('./approve.ts')).listHeld),
   /** Lets held deletions go through. */
-  approve: task('change', toApprove, async () => (await import('./approve.ts')).approve),
+  approve: task('change', async () => (await import('./approve.ts')).approve),
   /** The targets among those named that may be forgotten. */
-  forgettable: task('read', named, async () => (await import('./forget.ts')).listForgettable),
+  forgettable: task('read', async () => (await import('./forget.ts')).listForgettable),
   /** Moves targets that are not mirrored any more to the history. */
-  forget: task('change', named, async () => (await import('./forget.ts')).forget),
+  forget: task('change', async () => (await import('./forget.ts')).forget),
   /** The states that `prune` would remove. */
-  prunable: task('read', toPrune, async () => (await import('./prune.ts')).listPrunable),
+  prunable: task('read', async () => (await import('./prune.ts')).listPrunable),
   /** Removes states from the history. */
-  prune: task('change', toPrune, async () => (await import('./prune.ts')).prune),
+  prune: task('change', async () => (await import('./prune.ts')).prune),
   /** The repositories of the service. */
-  repos: task('read', nothing, async () => (await import('./service-lists.ts')).listRepositories),
+  repos: task('read', async () => (await import('./service-lists.ts')).listRepositories),
   /** Makes a repository in the service. */
-  'repos/create': task(
-    'change',
-    newRepository,
-    async () => (await import('./service-lists.ts')).addRepository,
-  ),
+  'repos/create': task('change', async () => (await import('./service-lists.ts')).addRepository),
   /** The workbooks of the service. */
-  workbooks: task('read', ofStatus, async () => (await import('./service-lists.ts')).listWorkbooks),
+  workbooks: task('read', async () => (await import('./service-lists.ts')).listWorkbooks),
   /** Finds out how the service behaves where its specification is silent. */
-  probe: task('read', toProbe, async () => (await import('./probe.ts')).probeService),
-} as const;
+  probe: task('read', async () => (await import('./probe.ts')).probeService),
+} satisfies {
+  readonly [Name in keyof typeof REQUESTS]: {
+    readonly kind: TaskKind;
+    readonly run: (work: TaskWork, request: RequestOf<Name>) => Promise<unknown>;
+  };
+};
 
 export type TaskName = keyof typeof TASKS;
 /** The request of a task. */
-export type TaskRequest<Name extends TaskName> = z.input<(typeof TASKS)[Name]['request']>;
+export type TaskRequest<Name extends TaskName> = z.input<(typeof REQUESTS)[Name]>;
 export type TaskResult<Name extends TaskName> = Awaited<ReturnType<(typeof TASKS)[Name]['run']>>;
 
 export function isTaskName(name: string): name is TaskName {
@@ -106,7 +74,7 @@ export async function runTask<Name extends TaskName>(
   work: TaskWork,
   wish: unknown,
 ): Promise<TaskResult<Name>> {
-  const { request, run }: Task<z.ZodType, unknown> = TASKS[name] as Task<z.ZodType, unknown>;
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the row of this name has this result
-  return (await run(work, request.parse(wish))) as TaskResult<Name>;
+  const run: (work: TaskWork, request: never) => Promise<unknown> = TASKS[name].run;
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the row of this name has this request and this result
+  return (await run(work, REQUESTS[name].parse(wish) as never)) as TaskResult<Name>;
 }

@@ -1,5 +1,3 @@
-import type { z } from 'zod';
-
 import type { SettingsFor } from '../../config/schema.ts';
 import { EXIT_CODES, exitCodeOf, type MirrorError } from '../../lib/errors/errors.ts';
 import {
@@ -77,19 +75,6 @@ export interface TaskWork extends TaskPlace {
   readonly emit: EventSink;
   /** Receives its progress, as a text for a person. */
   readonly tell: (text: string) => void;
-}
-
-/**
- * The fate of a task without its command: a `read` is abandoned and may be repeated; a `pass` continues and may be repeated; a
- * `change` continues and must not be repeated.
- */
-export type TaskKind = 'read' | 'pass' | 'change';
-
-/** A task that a command asks the daemon for, or does itself with the same function. Requests and results are JSON. */
-export interface Task<Request extends z.ZodType, Result> {
-  readonly kind: TaskKind;
-  readonly request: Request;
-  readonly run: (work: TaskWork, request: z.output<Request>) => Promise<Result>;
 }
 
 /** The result of a requested pass. */

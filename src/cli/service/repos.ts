@@ -3,7 +3,7 @@ import { text } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
-import type { NewRepository } from '../../app/tasks/service-lists.ts';
+import type { RequestOf } from '../../app/tasks/requests.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
@@ -54,7 +54,7 @@ export async function repositoryOf({
   url,
   username,
   passwordFile,
-}: CreateFlags): Promise<NewRepository> {
+}: CreateFlags): Promise<RequestOf<'repos/create'>> {
   if (name !== undefined) return { name };
   if (url === undefined) {
     const hint = 'Give --name NAME for a drag-and-drop repository, --url URL for a Git repository.';

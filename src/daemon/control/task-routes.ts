@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 
 import { routeOf, type ReplyLine } from '../../app/control.ts';
 import type { MirrorEvent } from '../../app/events.ts';
+import { REQUESTS } from '../../app/tasks/requests.ts';
 import { isTaskName, runTask, type TaskName, TASKS } from '../../app/tasks/table.ts';
 import type { TaskPlace } from '../../app/tasks/task.ts';
 import { joinSignals, Places } from '../../lib/concurrency/concurrency.ts';
@@ -82,7 +83,7 @@ async function taskIn(
   }
   if (request.method !== 'POST') throw new RequestError(405, 'method', 'Only POST is answered here.');
   const wish = await readJson(bodyOf(request), LONGEST_BODY_BYTES);
-  const checked = TASKS[name].request.safeParse(wish);
+  const checked = REQUESTS[name].safeParse(wish);
   if (checked.success) return { name, wish };
   const message = checked.error.issues[0]?.message ?? '';
   throw new RequestError(400, 'invalid', `The request is not understood: ${message}`);
