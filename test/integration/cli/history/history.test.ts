@@ -169,31 +169,8 @@ describe('trees that a newer state replaced', () => {
       expect(list.map(({ files }) => files)).toEqual([3, 2]);
       const kinds = await Promise.all(list.map(({ folder }) => readdir(folder)));
       expect(kinds).toEqual([['old.xlsx', 'plan.xlsx'], ['plan.xlsx']]);
-
-      const to = join(await temporaryFolder(), 'x');
-      const atMs = list[0]?.changedAtMs ?? 0;
-      await restoreHistory(mirror.diskSettings, { target: 'A/main', atMs, to });
-      expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v1');
-      expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
-      const future = { target: 'A/main', atMs: Date.now() + DAY_MS, to };
-      expect(await refusalOf(mirror, future)).toMatchObject({ code: 'history.not_found' });
     },
   );
-
-  it('are restored under the old path of a renamed repository', async () => {
-    const { service, mirror, repository } = await startMirrored('Old', {
-      'plan.xlsx': 'v0',
-      'same.xlsx': 'same',
-    });
-    service.write(repository, 'main', 'plan.xlsx', 'v1');
-    await mirror.pass();
-    service.renameRepository(repository, 'New');
-    await mirror.pass();
-    const to = join(await temporaryFolder(), 'x');
-    await restoreHistory(mirror.diskSettings, { target: 'Old/main', atMs: null, to });
-    expect(await readFile(join(to, 'plan.xlsx'), 'utf8')).toBe('v0');
-    expect(await readFile(join(to, 'same.xlsx'), 'utf8')).toBe('same');
-  });
 
   it('restore every listed state, byte for byte, after any changes and pruning', async () => {
     const files = fc.dictionary(fc.constantFrom('a', 'b', 'c/d', 'c/e'), fc.constantFrom('1', '2', '3'));
