@@ -111,18 +111,6 @@ describe('a second key', () => {
     expect(ofKey.slice(2)).toStrictEqual(['accepted apiKey 2', 'accepted apiKey 1']);
   });
 
-  it('is sent to its own generation only', async () => {
-    const { service, mirror } = await mirrored({ ...TWO_KEYS, SERVICE_API_TOKEN: `${OLD}\nnew-token` });
-    service.apiKey = NEW;
-    service.apiToken = 'new-token';
-    await mirror.pass(SCHEDULED);
-    for (const { path, headers } of service.requests) {
-      const isV1 = path.startsWith('/api/v1/');
-      expect(headers[isV1 ? 'x-api-key' : 'authorization']).toBeUndefined();
-      expect([OLD, isV1 ? 'new-token' : NEW]).toContain(headers[isV1 ? 'authorization' : 'x-api-key']);
-    }
-  });
-
   it('that is refused, too, ends the pass, and both wait', async () => {
     const { service, mirror } = await mirrored(TWO_KEYS);
     service.apiKey = 'another';
@@ -161,21 +149,6 @@ describe('a refused key', () => {
       `refused ${which}`,
     ]);
     expect(await mirror.context.state.records()).toStrictEqual(before);
-  });
-
-  it('is retried when its wait is over, and recovers without a user', async () => {
-    const { service, mirror } = await mirrored();
-    service.apiToken = NEW;
-    await mirror.failure(SCHEDULED);
-    service.apiToken = OLD;
-    service.takeRequests();
-    await mirror.failure(SCHEDULED);
-    expect(service.takeRequests()).toStrictEqual([]);
-    edit(service);
-    later(2 * MINUTE_MS);
-    await mirror.pass(SCHEDULED);
-    await mirror.expectExact();
-    expect(credentialEvents(mirror).at(-1)).toBe('accepted apiToken 1');
   });
 
   it.each(['command', 'signal'] as const)('is tried once when a person asks by %s', async (trigger) => {
