@@ -100,8 +100,9 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const listed = await agreedList(pull, received, changes, pull.record.doubt, context.now);
     meter.begins('publishing');
     const known = newManifest(pull, received, changes, listed, context.now());
-    // A workbook changed after the first list: the next pass must ask again, even if its list no longer has the workbook.
-    const isFinal = listed?.rows === pull.rows && !borrowsOwn(known, before.manifest);
+    // A workbook changed after the first list, or its row is unreadable: a later list may lack it, and the contents must be asked again.
+    const isRead = listed?.rows === pull.rows && action.reason !== 'no-version-list';
+    const isFinal = isRead && !borrowsOwn(known, before.manifest);
     const manifest = isFinal ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);

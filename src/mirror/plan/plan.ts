@@ -171,10 +171,10 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   if (published === null) return isKnownAbsent(of, input) ? null : 'never-mirrored';
   if (!published.treePresent) return 'tree-missing';
   if (isRepairDue(of, input)) return 'drift';
-  if (!published.settled && of.isSettled) return 'processing-finished';
-  if (input.listing.workbooks !== null && published.fingerprint !== of.fingerprint) return 'versions-changed';
   if (record.missingPasses > 0) return 'confirm-gone';
   if (!isListRead(of, input)) return 'no-version-list';
+  if (!published.settled && of.isSettled) return 'processing-finished';
+  if (published.fingerprint !== of.fingerprint) return 'versions-changed';
   return isExaminationDue(of, published, input) || isMissingDue(of, published, input) ? 'full-check' : null;
 }
 
