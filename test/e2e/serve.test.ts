@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { runWith } from '../support/in-process.ts';
+import { runWith, saying } from '../support/in-process.ts';
 import { run, type Running, start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -56,12 +56,14 @@ describe('serve', () => {
     await stop(again);
   });
 
-  it('says that v1 is off without a token, and respects -q and --log-format', async () => {
+  it('says that v1 is off without a token, has its directory alone, and respects -q and --log-format', async () => {
     const directory = join(await temporaryFolder(), 'service');
     const key = { ...LISTEN, WORKBOOK_MIRROR_SERVE_API_KEY: 'key' };
     const service = start(['serve', '--serve-directory', directory], key);
     await service.prints(/^http:.*\/api$/m);
     expect(service.stderr()).toMatch(/! No token is set: v1 is off.*keys create --kind token/);
+    const other = await run(['serve', '--serve-directory', directory], key);
+    expect(other).toMatchObject({ exitCode: 4, stderr: saying(/serves .*\(pid \d+.*serve\.directory/s) });
     await stop(service);
     const quiet = start(['serve', '-q', '--serve-directory', directory], key);
     await quiet.prints(/^http:.*\/api$/m);
