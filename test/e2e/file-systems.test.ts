@@ -139,24 +139,25 @@ describe.runIf(canMount)('a mount point below the directory', () => {
   });
 });
 
-describe.runIf(canMount)('a mirror in a lower layer of an overlay', () => {
-  it('is not changed, as its folders cannot be renamed, and one in an upper layer is mirrored', async () => {
+it.runIf(canMount)(
+  'a mirror in a lower layer of an overlay is not changed, as its folders cannot be renamed, and one in an upper layer is mirrored',
+  async () => {
     const { shell, folder } = await startService();
     const overlay = `mount -t tmpfs none $D/m; mkdir -p $D/m/lower $D/m/upper $D/m/work $D/m/ov
-      mount -t overlay -o redirect_dir=off,lowerdir=$D/m/lower,upperdir=$D/m/upper,workdir=$D/m/work ov $D/m/ov`;
+    mount -t overlay -o redirect_dir=off,lowerdir=$D/m/lower,upperdir=$D/m/upper,workdir=$D/m/work ov $D/m/ov`;
     const fresh = await shell(`${overlay}; exec $PROGRAM sync --directory $D/m/ov/data`);
     expect(fresh).toMatchObject({ exitCode: 0 });
     const { exitCode, text } =
       await shell(`mount -t tmpfs none $D/m; $PROGRAM sync -q --directory $D/m/lower/data
-      mkdir -p $D/m/upper $D/m/work $D/m/ov
-      mount -t overlay -o redirect_dir=off,lowerdir=$D/m/lower,upperdir=$D/m/upper,workdir=$D/m/work ov $D/m/ov
-      find $D/m/ov/data/mirror -name '*.xlsx' -delete
-      exec $PROGRAM verify --repair --publish exchange --directory $D/m/ov/data`);
+    mkdir -p $D/m/upper $D/m/work $D/m/ov
+    mount -t overlay -o redirect_dir=off,lowerdir=$D/m/lower,upperdir=$D/m/upper,workdir=$D/m/work ov $D/m/ov
+    find $D/m/ov/data/mirror -name '*.xlsx' -delete
+    exec $PROGRAM verify --repair --publish exchange --directory $D/m/ov/data`);
     expect(text).toMatch(/it lies in a lower layer of an overlay[^]*Put the setting directory on a volume/);
     expect(exitCode).toBe(1);
     expect(await readdir(join(folder, 'm'))).toEqual([]);
-  });
-});
+  },
+);
 
 it('the test of a file system leaves nothing behind, and config check reports its result', async () => {
   const { shell, folder } = await startService();

@@ -165,46 +165,43 @@ const ODD = [
 
 const REVERTED = 'Accounting/main/a%2Fb.xlsx';
 
-describe('a mirror of a replica', () => {
-  it('has the same files, modes and times, with any names, and follows deletions', async () => {
-    const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
-    const accounting = service.addRepository('Accounting');
-    for (const name of ODD) service.write(accounting, 'main', name, name === 'empty.csv' ? '' : name);
-    for (const branch of ['feature/x/y', 'FEATURE/x/y'])
-      service.write(accounting, branch, '100%.xlsx', branch);
-    const same = service.addRepository('ACCOUNTING', { 'a.xlsx': 'the same name in capitals' });
-    service.addRepository('Only text', { 'a.txt': 'no workbook' });
-    expect((await mirror.pass()).exitCode).toBe(0);
-    const { baseUrl } = await startReplica(mirror.directory);
-    const replica = { SERVICE_BASE_URL: baseUrl, SERVICE_API_KEY: KEY, SERVICE_API_TOKEN: TOKEN };
-    const open = async (): Promise<MirrorHarness> => {
-      const copy = await MirrorHarness.open(service, { ...replica, RETIRE_AFTER_PASSES: '1' });
-      onTestFinished(() => copy.close());
-      await copy.pass();
-      return copy;
-    };
-    const copy = await open();
-    const original = await contentsOf(mirror.directory);
-    expect(Object.keys(original)).toContain('Only text/HEAD/a.txt');
-    expect(await contentsOf(copy.directory)).toEqual(original);
+it('a mirror of a replica has the same files, modes and times, with any names, and follows deletions', async () => {
+  const { service, mirror } = await startPair({}, { RETIRE_AFTER_PASSES: '1' });
+  const accounting = service.addRepository('Accounting');
+  for (const name of ODD) service.write(accounting, 'main', name, name === 'empty.csv' ? '' : name);
+  for (const branch of ['feature/x/y', 'FEATURE/x/y']) service.write(accounting, branch, '100%.xlsx', branch);
+  const same = service.addRepository('ACCOUNTING', { 'a.xlsx': 'the same name in capitals' });
+  service.addRepository('Only text', { 'a.txt': 'no workbook' });
+  expect((await mirror.pass()).exitCode).toBe(0);
+  const { baseUrl } = await startReplica(mirror.directory);
+  const replica = { SERVICE_BASE_URL: baseUrl, SERVICE_API_KEY: KEY, SERVICE_API_TOKEN: TOKEN };
+  const open = async (): Promise<MirrorHarness> => {
+    const copy = await MirrorHarness.open(service, { ...replica, RETIRE_AFTER_PASSES: '1' });
+    onTestFinished(() => copy.close());
+    await copy.pass();
+    return copy;
+  };
+  const copy = await open();
+  const original = await contentsOf(mirror.directory);
+  expect(Object.keys(original)).toContain('Only text/HEAD/a.txt');
+  expect(await contentsOf(copy.directory)).toEqual(original);
 
-    service.removeRepository(same);
-    accounting.branches.delete('FEATURE/x/y');
-    service.write(accounting, 'main', '100%.xlsx', 'changed');
-    // There and back: the bytes are the same, the version is another one, and the file keeps its time.
-    service.write(accounting, 'main', 'a%2Fb.xlsx', 'a%2Fb.xlsx');
-    // A version with the bytes of the one before is believed after a while.
-    let exitCode = 1;
-    for (let aheadMs = 0; exitCode !== 0 && aheadMs < 60_000; aheadMs += 6000)
-      ({ exitCode } = await mirror.pass({ aheadMs }));
-    expect(exitCode).toBe(0);
-    for (let passes = 0; passes < 2; passes += 1) await copy.pass();
-    const after = await contentsOf(mirror.directory);
-    expect(Object.keys(after).length).toBeLessThan(Object.keys(original).length);
-    expect(await contentsOf(copy.directory)).toEqual(after);
-    const later = await contentsOf((await open()).directory);
-    for (const each of [after, later]) expect(each[REVERTED]).toBe(original[REVERTED]);
-  });
+  service.removeRepository(same);
+  accounting.branches.delete('FEATURE/x/y');
+  service.write(accounting, 'main', '100%.xlsx', 'changed');
+  // There and back: the bytes are the same, the version is another one, and the file keeps its time.
+  service.write(accounting, 'main', 'a%2Fb.xlsx', 'a%2Fb.xlsx');
+  // A version with the bytes of the one before is believed after a while.
+  let exitCode = 1;
+  for (let aheadMs = 0; exitCode !== 0 && aheadMs < 60_000; aheadMs += 6000)
+    ({ exitCode } = await mirror.pass({ aheadMs }));
+  expect(exitCode).toBe(0);
+  for (let passes = 0; passes < 2; passes += 1) await copy.pass();
+  const after = await contentsOf(mirror.directory);
+  expect(Object.keys(after).length).toBeLessThan(Object.keys(original).length);
+  expect(await contentsOf(copy.directory)).toEqual(after);
+  const later = await contentsOf((await open()).directory);
+  for (const each of [after, later]) expect(each[REVERTED]).toBe(original[REVERTED]);
 });
 
 describe('a foreign change in the mirror is not served', () => {

@@ -80,12 +80,10 @@ describe('the report of a verification', () => {
   });
 });
 
-describe('the report of a repair', () => {
-  it('leads to the reason if something still differs, and not to the same command again', () => {
-    const repaired = { fromDisk: [], pulled: [], inventoryWritten: false };
-    const differs = report({ targets: [DIFFERS] });
-    const text = String(describeRepair({ before: differs, repaired, after: differs }));
-    expect(text).toMatch(/\n`workbook-mirror status` shows why it is not complete\.$/);
-    expect(text).not.toContain('--repair');
-  });
+it('the report of a repair leads to the reason if something still differs, and not to the same command again', () => {
+  const repaired = { fromDisk: [], pulled: [], inventoryWritten: false };
+  const differs = report({ targets: [DIFFERS] });
+  const text = String(describeRepair({ before: differs, repaired, after: differs }));
+  expect(text).toMatch(/\n`workbook-mirror status` shows why it is not complete\.$/);
+  expect(text).not.toContain('--repair');
 });

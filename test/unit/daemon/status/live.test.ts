@@ -34,10 +34,6 @@ function after(...events: readonly MirrorEvent[]): Live {
 }
 
 describe('the state of the daemon', () => {
-  it('is empty at first', () => {
-    expect(initialLive(START_MS)).toMatchObject({ pass: null, passes: [], hasFinishedPass: false });
-  });
-
   it('has a pass with its running and finished pulls', () => {
     const { pass } = after(begun('signal'), PLANNED, started('A/main'), started('B/main'), PULLED);
     expect(pass).toStrictEqual({

@@ -41,17 +41,15 @@ function heldBetween(
   return heldFiles(before, after, treeChanges(before, after), limit);
 }
 
-describe('a limit of deletions', () => {
-  it.each<[string, number, number, boolean]>([
-    ['20%', 1, 5, false],
-    ['20%', 2, 5, true],
-    ['20%', 1, 4, true],
-    ['3', 3, 4, false],
-    ['3', 4, 1000, true],
-    ['0', 1, 1000, true],
-  ])('of %s treats %i of %i as too many: %s', (text, deletions, total, isTooMuch) => {
-    expect(exceedsLimit(deletionLimit.parse(text, ''), deletions, total)).toBe(isTooMuch);
-  });
+it.each<[string, number, number, boolean]>([
+  ['20%', 1, 5, false],
+  ['20%', 2, 5, true],
+  ['20%', 1, 4, true],
+  ['3', 3, 4, false],
+  ['3', 4, 1000, true],
+  ['0', 1, 1000, true],
+])('a limit of deletions of %s treats %i of %i as too many: %s', (text, deletions, total, isTooMuch) => {
+  expect(exceedsLimit(deletionLimit.parse(text, ''), deletions, total)).toBe(isTooMuch);
 });
 
 describe('the files of a target', () => {

@@ -86,15 +86,6 @@ const PASS: StoredPass = {
 };
 
 describe('the state cache', () => {
-  it('is empty at first', async () => {
-    const state = await opened();
-    expect(await state.records()).toEqual(new Map());
-    expect(await state.read('reported-failures')).toEqual({});
-    expect(await state.lastPass()).toBeNull();
-    expect(await state.read('installation')).toBeNull();
-    expect(resets).toEqual([]);
-  });
-
   it('keeps records when closed and reopened', async () => {
     const failures = { '["a","main"]': { versionId: 'v1', count: 2 } };
     const installation = { baseUrl: 'https://s/api', referenceForm: 'name' } as const;
@@ -200,12 +191,6 @@ describe('the state cache', () => {
     const state = await opened();
     await state.saveRecords(RECORDS);
     expect(resets).toHaveLength(1);
-  });
-
-  it('starts with an empty file', async () => {
-    await writeFile(file, '');
-    await (await opened()).saveRecords(RECORDS);
-    expect(resets).toEqual([]);
   });
 
   it('continues in memory, with a report, if its file cannot be made, and uses the file once it can', async () => {
