@@ -115,6 +115,8 @@ export class Contents {
           return answer;
         }
         absences.set(form, answer.status);
+        // Its names may be another repository's since the list was read.
+        if (form === 'id' && this.#isFirstDoubt(repository, form)) break;
       } catch (error) {
         if (!isOfForm(error, trusted === null) || this.#isOfRightForm(error, repository, form)) throw error;
         failure ??= error;
@@ -162,9 +164,12 @@ export class Contents {
   }
 
   /** Whether the form that gave these contents before has failed for the first time since: no reason to try another one yet. */
-  #isOfRightForm({ code }: MirrorError, { id }: Repository, form: ReferenceForm): boolean {
-    if (form !== this.#proven.get(id) || code === 'contents.wrong_kind' || this.#doubted.has(id))
-      return false;
+  #isOfRightForm({ code }: MirrorError, repository: Repository, form: ReferenceForm): boolean {
+    return code !== 'contents.wrong_kind' && this.#isFirstDoubt(repository, form);
+  }
+
+  #isFirstDoubt({ id }: Repository, form: ReferenceForm): boolean {
+    if (form !== this.#proven.get(id) || this.#doubted.has(id)) return false;
     this.#doubted.add(id);
     return true;
   }

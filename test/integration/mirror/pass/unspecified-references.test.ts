@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
 import type { ReferenceForm } from '../../../support/fake-service.ts';
-import { startPair, treeOf } from '../../../support/mirror-harness.ts';
+import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 const FORMS: readonly ReferenceForm[] = ['id', 'full_name_encoded', 'full_name', 'name'];
 
@@ -28,8 +28,26 @@ describe('the reference to a repository', () => {
     for (const form of FORMS) {
       service.knobs.references = new Set([form]);
       service.write(repository, 'main', 'a.xlsx', `now by ${form}`);
+      // The id names the repository alone: its first failure lets no other form answer.
+      if (form === 'full_name_encoded') expect((await mirror.pass()).exitCode).toBe(1);
       await mirror.exactPass();
     }
+  });
+
+  it('by its id never leads to another repository that has taken its name since the list was read', async () => {
+    const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.fault = (path) => {
+      if (!path.includes('/contents')) return null;
+      service.fault = null;
+      service.removeRepository(repository);
+      service.addRepository('Plan', { 'a.xlsx': 'of another repository' });
+      return null;
+    };
+    expect((await mirror.pass()).exitCode).toBe(1);
+    expect(await mirror.tree('Plan/main')).toStrictEqual(treeOf({ 'a.xlsx': 'a' }));
+    for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+    await mirror.expectExact();
   });
 
   it('is absent if the form that worked says so, even after a restart, and whatever the others answer', async () => {
