@@ -1,6 +1,8 @@
+import { realpathSync } from 'node:fs';
 import { isAbsolute, relative, resolve } from 'node:path';
 
 import { anyOf, isPattern } from '../config/selection.ts';
+import { unlessMissingNow } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { counted } from '../lib/text/humanize.ts';
 import { likely } from '../lib/text/nearest.ts';
@@ -17,10 +19,14 @@ export function namedPath(asked: string, mirror: string, isMeant: (path: string)
   const given = asked.replace(/\/+$/, '');
   // A repository may be named mirror, too.
   const name = isMeant(given) ? given : given.replace(/^(?:\.\/)?(?:mirror|history)\//, '');
+  if (!isAbsolute(asked) && isMeant(name)) return name;
   const onDisk = resolve(asked);
-  if (!onDisk.startsWith(`${mirror}/`)) return name;
-  const path = relative(mirror, onDisk);
-  return isAbsolute(asked) || (!isMeant(name) && isMeant(path)) ? path : name;
+  // The working folder has no links, even if the setting `directory` has.
+  const roots = [mirror, unlessMissingNow(() => realpathSync(mirror)) ?? mirror];
+  const root = roots.find((folder) => onDisk.startsWith(`${folder}/`));
+  if (root === undefined) return name;
+  const path = relative(root, onDisk);
+  return isAbsolute(asked) || isMeant(path) ? path : name;
 }
 
 /** The path of a target in its readable form: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */

@@ -1,3 +1,5 @@
+import { symlink } from 'node:fs/promises';
+
 import { expect, it, vi } from 'vitest';
 
 import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
@@ -46,6 +48,16 @@ it('a name means the same target in every folder of the shell, and a path on dis
   ]);
   expect(targetsIn((await run('status', '--json', 'Sales/*')).stdout)).toEqual(['Sales/main']);
   expect(targetsIn((await run('status', '--json', '.')).stdout)).toEqual(['Accounting/main']);
+});
+
+it('a path on disk means a target also if the setting directory is a symbolic link', async () => {
+  const { command, directory, tree } = await mirrored();
+  await symlink(directory, `${directory}-link`);
+  vi.spyOn(process, 'cwd').mockReturnValue(tree('Accounting/main'));
+  for (const name of ['.', tree('Accounting/main'), `${directory}-link/mirror/Accounting/main`]) {
+    const { stdout } = await command(['status', '--json', name], { DIRECTORY: `${directory}-link` });
+    expect(targetsIn(stdout), name).toEqual(['Accounting/main']);
+  }
 });
 
 it('a repository may be named as a folder of the directory', async () => {
