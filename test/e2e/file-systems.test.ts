@@ -110,6 +110,17 @@ it('a name that cannot be stored quarantines its target, is printed, and does no
   expect(exitCode).toBe(1);
 });
 
+it('a file that is too large for the file system is named, and does not block other targets', async () => {
+  const { shell } = await startService({ 'deep/large.xlsx': 'x'.repeat(3_000_000) });
+  // In blocks of 512 bytes.
+  const { exitCode, text } = await shell('ulimit -f 4000; exec $PROGRAM sync');
+  expect(text).toContain(
+    'A/main: Failed while unpacking the archive: "large.xlsx" is larger than this file system',
+  );
+  for (const other of ['B', 'C']) expect(text).toContain(`${other}/main: published`);
+  expect(exitCode).toBe(1);
+});
+
 describe.runIf(canMount)('a mount point below the directory', () => {
   it.each(['mirror', 'manifests', 'history', '.workbook-mirror'])(
     'at %s is refused by name, by config check as well, without any write',

@@ -288,6 +288,8 @@ class NewFile {
       const position = this.#writtenBytes + from;
       return (await writeLater(this.#fd, bytes, from, bytes.length - from, position)).bytesWritten;
     } catch (error) {
+      // A call on an open file does not name it, but a person must know which file is too large (EFBIG).
+      if (error instanceof Error) Object.assign(error, { path: this.#path });
       if (!this.#isDirect || !CANNOT.has(systemCode(error))) throw error;
     }
     this.#isDirect = false;
