@@ -139,7 +139,9 @@ export function noTarget(name: string, known: Iterable<string>): never {
   const what = isPattern(name) ? 'fits the pattern' : 'is named';
   const wider = `${name}/*`;
   const isMeant = isPattern(name) && [...known].some(anyOf([wider]));
-  const hint = isMeant ? `Write ${JSON.stringify(wider)} for all branches. ` : '';
+  const isFile = [...known].some((each) => name.startsWith(`${each}/`));
+  const file = isFile ? `\`${ownCommand('why', name)}\` explains a file. ` : '';
+  const hint = isMeant ? `Write ${JSON.stringify(wider)} for all branches. ` : file;
   const lists = `${hint}\`${ownCommand('status --all')}\` lists all targets.`;
   throw unknownName('target.unknown', `No target ${what} ${JSON.stringify(name)}.`, name, known, lists);
 }

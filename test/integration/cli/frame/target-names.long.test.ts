@@ -129,3 +129,12 @@ it.each(['poll', 'retry'])(
     expect(refused.stderr).toContain('The nearest is Sales/main.');
   },
 );
+
+it('log refuses a file, and names the command that explains it', async () => {
+  const { run } = await mirrored();
+  const refused = await run('log', 'Sales/main/plan.xlsx');
+  expect(refused).toMatchObject({ exitCode: 2 });
+  expect(refused.stderr).toMatch(
+    /`workbook-mirror why --directory \S+ 'Sales\/main\/plan\.xlsx'` explains a file/,
+  );
+});
