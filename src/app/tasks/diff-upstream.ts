@@ -179,9 +179,7 @@ async function inTemporaryFolder<T>(work: (folder: string) => Promise<T>): Promi
   } catch (error) {
     if (!(error instanceof MirrorError) || !error.code.startsWith('disk.')) throw error;
     const remedy = error.code === 'disk.full' ? 'Make room in' : 'Check the folder';
-    throw new MirrorError(error.code, error.message, {
-      cause: error,
-      hint: `${remedy} ${tmpdir()}, or name another folder in the variable TMPDIR (of the daemon, if one runs).`,
-    });
+    const hint = `${remedy} ${tmpdir()}, or name another folder in the variable TMPDIR (of the daemon, if one runs).`;
+    throw new MirrorError(error.code, error.message, { cause: error, hint });
   }
 }

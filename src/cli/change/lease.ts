@@ -85,8 +85,7 @@ export async function runLeaseList(command: Command): Promise<Outcome> {
 
 /** The duration of a lease, in milliseconds. @throws MirrorError `usage.invalid` */
 function durationOf(text: string): number {
-  const longest = formatDuration(LONGEST_LEASE_MS);
-  let problem = `the duration must be more than 0 and at most ${longest}.`;
+  let problem = `the duration must be more than 0 and at most ${formatDuration(LONGEST_LEASE_MS)}.`;
   try {
     const durationMs = parseDuration(text);
     if (durationMs > 0 && durationMs <= LONGEST_LEASE_MS) return durationMs;

@@ -151,8 +151,7 @@ async function newDirectory(directory: string): Promise<Finding> {
     return well(subject, 'the first pass makes the mirror, and tries the abilities of its file system');
   } catch (error) {
     if (error instanceof MirrorError) throw error;
-    const hint =
-      'The systemd unit makes its folder when it starts. Otherwise run the check as the user of the daemon, and give that user a folder to write to.';
+    const hint = 'The systemd unit makes it. Without one, check as the user of the daemon, and let it write.';
     return warning(subject, `this user cannot make a mirror below ${place}`, hint);
   }
 }
