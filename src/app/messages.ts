@@ -99,7 +99,7 @@ const SENTENCES: { readonly [Name in EventName]: (fields: EventFields[Name]) => 
   'deletion.approved': (event) =>
     `${event.target}: deleting ${event.subject === 'files' ? 'its files' : 'the target'}, as approved`,
   'target.missing': (event) =>
-    `${event.target}: missing from ${counted(event.passes, 'answer')} in a row; kept for now`,
+    `${event.target}: missing from ${counted(event.passes, 'complete list')}; kept for now`,
   'target.absent': (event) => `${event.target}: the service has no contents there (yet)`,
   'target.failed': (event) => `${event.target}: ${withHint(event)}`,
   'target.drifted': ({ target, ...drift }) =>
