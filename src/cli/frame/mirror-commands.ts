@@ -17,7 +17,7 @@ export function addPassCommands(program: Command): void {
   declare(program, 'run', RUN_FLAGS, () => Promise.resolve(runDaemon))
     .summary('run the daemon')
     .description(
-      'Makes a pass immediately, then on `schedule`. Logs to standard output. SIGHUP asks for a pass now; SIGTERM and ' +
+      'Makes a pass immediately, then on `schedule`. Logs to standard output. SIGHUP rereads the settings and asks for a pass; SIGTERM and ' +
         'SIGINT stop it.\n\n' +
         'Example: workbook-mirror run --config /etc/workbook-mirror/config.yaml',
     )
@@ -79,7 +79,7 @@ export function addReportCommands(program: Command): void {
   report(program, 'log', DISK_FLAGS, async () => (await import('../read/log.ts')).runLog)
     .summary('list what changed when, and by whom')
     .description(
-      'Lists changed workbooks, with the time from which they were readable here, and what was retired, restored, held or approved, as ' +
+      'Lists changed files, with the time from which they were readable here, and what was retired, restored, held or approved, as ' +
         'far back as the history goes.\n\nExample: workbook-mirror log "Accounting/*" --since 1d --author anna',
     )
     .argument(...TARGETS_OR_ALL)
@@ -174,7 +174,7 @@ export function addHistoryCommands(program: Command): void {
     .description(
       'Restores a tree into the mirror, if no daemon runs there and the target is not mirrored. With --to, copies the tree, or the named ' +
         'files and folders, into another folder at any time. Without --to, writes one named file to standard output.\n\n' +
-        'Example: workbook-mirror history restore Accounting/main --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
+        'Example: workbook-mirror history restore Accounting/main \\\n           --at 2026-11-21T10:00:00Z --to /tmp/accounting\n' +
         '         workbook-mirror history restore Accounting/main Budget.xlsx > old.xlsx',
     )
     .argument('<target>', 'a target as below mirror/')
@@ -191,7 +191,7 @@ export function addLeaseCommands(program: Command): void {
     .description(
       'With a command, runs it under the lease and exits with its exit code; with 1 if the lease ended before the command. Without a ' +
         'command, prints the id of the lease. No publish is running when the command starts or the id is printed.\n\n' +
-        'Example: workbook-mirror lease acquire --for 2h -- restic backup --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
+        'Example: workbook-mirror lease acquire --for 2h -- restic backup \\\n           --exclude-caches --ignore-ctime /var/lib/workbook-mirror',
     )
     .argument('[command...]', 'what to run, after --')
     .requiredOption('--for <duration>', 'maximum duration; at most 24h')

@@ -12,7 +12,7 @@ export function addInitCommand(program: Command): void {
       'Finds the API from the address in the browser, tries keys and directory, and shows the files before it writes them: settings, and ' +
         'keys that only their owner can read. As root, where the unit is installed, keys become credentials of systemd.\n\n' +
         'Example: workbook-mirror init\n' +
-        '         workbook-mirror init --yes --service-base-url https://workbooks.example.com --service-api-key-file api-key',
+        '         workbook-mirror init --yes --service-api-key-file api-key \\\n           --service-base-url https://workbooks.example.com',
     )
     .option('--yes', 'ask nothing: take the flags, and replace no file');
 }

@@ -92,7 +92,7 @@ export function addServiceCommands(program: Command): void {
         'error. If no key is set, it prints temporary ones. With --from-mirror it answers, read-only, from ' +
         'the published mirror in `directory` instead.\n\n' +
         'Example: workbook-mirror serve --serve-directory ./service --samples\n' +
-        '         workbook-mirror serve --from-mirror --directory /var/lib/workbook-mirror',
+        '         workbook-mirror serve --from-mirror \\\n           --directory /var/lib/workbook-mirror',
     )
     .option('--samples', 'put sample repositories where there are no repositories yet')
     .addOption(
@@ -103,7 +103,7 @@ export function addServiceCommands(program: Command): void {
     .summary('make a key, and print it once')
     .description(
       'Standard output gets the key and nothing else. See `help kinds-of-keys`.\n\n' +
-        'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna --serve-directory ./service > anna.key)',
+        'Example: (umask 077; workbook-mirror keys create --kind personal --name Anna \\\n           --serve-directory ./service > anna.key)',
     )
     .addOption(new Option('--kind <kind>', 'what it is for').choices(KEY_KINDS).makeOptionMandatory())
     .requiredOption('--name <name>', 'owner of the key, and author of its uploads');
@@ -114,7 +114,7 @@ export function addServiceCommands(program: Command): void {
     .summary('end a key')
     .description(
       'The service refuses the key from now on.\n\n' +
-        'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e --serve-directory ./service',
+        'Example: workbook-mirror keys revoke 0b9f4c9e --serve-directory ./service',
     )
     .argument('<id>', 'as in `keys list`');
 }
