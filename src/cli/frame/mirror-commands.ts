@@ -66,8 +66,7 @@ export function addReportCommands(program: Command): void {
         'Example: workbook-mirror status "Accounting/*"',
     )
     .argument(...TARGETS_OR_ALL)
-    .option('--all', 'list every target, and all shards if several instances mirror one service')
-    .option('--problems', 'list only targets with problems');
+    .option('--all', 'list every target, and all shards if several instances mirror one service');
   report(program, 'why', DISK_FLAGS, async () => (await import('../read/why.ts')).runWhy)
     .summary('explain the state of a target or file')
     .description(

@@ -10,7 +10,7 @@ import { readShareReports, type ShareReport } from '../../mirror/store/documents
 import { layoutOf } from '../../mirror/store/layout.ts';
 import { byCodeUnits } from '../../mirror/store/manifest.ts';
 import { judged, type Lines, type Outcome, table, tellEvent, textOf } from '../frame/output.ts';
-import { type ListFlags, listedOf, targetTable } from './target-table.ts';
+import { targetTable } from './target-table.ts';
 
 /**
  * `status --all`: all shares of several instances, and every target of the instances that work in the directory.
@@ -20,16 +20,14 @@ import { type ListFlags, listedOf, targetTable } from './target-table.ts';
 export async function statusAll(
   settings: SettingsFor<'directory'>,
   names: readonly string[],
-  flags: ListFlags,
 ): Promise<Outcome | null> {
   const nowMs = Date.now();
   const whole = await wholeStatus(settings, nowMs);
   if (whole.count === 0) return null;
   const all = await targetsOf(settings, whole.count);
-  const chosen = ofTargets(all, names, layoutOf(settings.directory).mirror);
-  const targets = listedOf(chosen, flags, true);
+  const targets = ofTargets(all, names, layoutOf(settings.directory).mirror);
   return judged(whole.isWell, { nowMs, ...whole, targets }, () =>
-    textOf(describeWhole(whole, nowMs), '', targetTable(targets, chosen.length, nowMs)),
+    textOf(describeWhole(whole, nowMs), '', targetTable(targets, targets.length, nowMs)),
   );
 }
 

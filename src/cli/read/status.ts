@@ -19,14 +19,14 @@ import { judged, type Lines, type Outcome, tellEvent, textOf } from '../frame/ou
 import { daemonsOf } from '../frame/task-runners.ts';
 import { settingsOf } from '../settings/settings-flags.ts';
 import { statusAll } from './status-all.ts';
-import { listedOf, type ListFlags, targetTable } from './target-table.ts';
+import { targetTable, usuallyListed } from './target-table.ts';
 
 /** `status` */
 export async function runStatus(command: Command): Promise<Outcome> {
-  const flags: ListFlags = command.opts();
+  const { all }: { all?: true } = command.opts();
   const names = command.args;
   const { settings } = settingsOf(command, ['directory']);
-  const whole = flags.all === true ? await statusAll(settings, names, flags) : null;
+  const whole = all === true ? await statusAll(settings, names) : null;
   if (whole !== null) return whole;
   const [read, daemons] = await Promise.all([status(settings, names), daemonsOf(command, true)]);
   const own = daemons.find(({ shardIndex }) => shardIndex === (settings.shard?.index ?? null));
@@ -35,10 +35,9 @@ export async function runStatus(command: Command): Promise<Outcome> {
   const stateProblem = live?.stateProblem ?? null;
   const targets = stateProblem !== null ? read.targets.map(unverified) : read.targets;
   const report = { ...read, targets, live };
-  const listed = listedOf(targets, flags, names.length > 0);
+  const listed = all === true || names.length > 0 ? targets : usuallyListed(targets);
   const areWell = names.length === 0 ? isAllWell(report) : targets.every(isWell);
-  const data = flags.problems === true ? { ...report, targets: listed } : report;
-  return judged(areWell, data, () => describeStatus(report, listed));
+  return judged(areWell, report, () => describeStatus(report, listed));
 }
 
 /** A target whose last record may be missing: the daemon cannot use the state cache. */

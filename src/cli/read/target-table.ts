@@ -6,23 +6,12 @@ import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { missingSentence } from '../../mirror/plan/contradictions.ts';
 import { table, textOf } from '../frame/output.ts';
 
-/** The flags that choose the listed targets. */
-export interface ListFlags {
-  readonly all?: true;
-  readonly problems?: true;
-}
-
 /** Up to this number, all targets are listed. */
 const FEW_TARGETS = 20;
 
-/** The targets to list: of many only those that need attention, unless all, or some by name, are asked for. */
-export function listedOf(
-  targets: readonly TargetStatus[],
-  { all, problems }: ListFlags,
-  areNamed: boolean,
-): readonly TargetStatus[] {
-  const isWhole = all === true || areNamed || targets.length <= FEW_TARGETS;
-  if (isWhole && problems !== true) return targets;
+/** The targets to list without being asked for all of them, or for some by name: of many only those that need attention. */
+export function usuallyListed(targets: readonly TargetStatus[]): readonly TargetStatus[] {
+  if (targets.length <= FEW_TARGETS) return targets;
   return targets.filter(
     (each) => !isWell(each) || each.state === 'missing' || each.missingWorkbooks.length > 0,
   );

@@ -95,7 +95,6 @@ it('a pattern selects all matching targets, and is refused without a match, with
   const selections = [
     ['status Accounting/*', [q3, 'Accounting/main']],
     ['status Accounting/feature/* Sales/main', [q3, 'Sales/main']],
-    ['status --problems', []],
     ['plan */main', ['Accounting/main', 'Sales/main']],
   ] as const;
   for (const [line, targets] of selections) {

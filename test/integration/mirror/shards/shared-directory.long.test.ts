@@ -227,7 +227,7 @@ describe('instances that share a directory', () => {
       return `${status.isWell ? 'well' : 'not well'}\n${String(describeWhole(status, nowMs))}`;
     };
     expect(await whole()).toMatch(/^not well\n0 shards/);
-    expect(await statusAll(settings, [], {})).toBeNull();
+    expect(await statusAll(settings, [])).toBeNull();
     const [first, second, third] = instances.all;
     for (const mirror of [first, second]) {
       await mirror?.pass();
@@ -239,7 +239,7 @@ describe('instances that share a directory', () => {
     expect(await whole()).toMatch(/^well\n3 shards, all well\n\nSHARD/);
     const paths = instances.service.repositories.map(({ fullName }) => `${fullName}/main`).sort();
     const targets = paths.map((target) => ({ target }));
-    expect(await statusAll(settings, [], {})).toMatchObject({ data: { isWell: true, targets } });
+    expect(await statusAll(settings, [])).toMatchObject({ data: { isWell: true, targets } });
     expect(await whole(3_600_000)).toMatch(
       /^not well\n3 shards, 0 well\n! The instance of shard 1 was last at work 60 min ago: its \d+ targets? may be late/,
     );
@@ -247,7 +247,7 @@ describe('instances that share a directory', () => {
     await instances.stop();
     const single = await MirrorHarness.open(instances.service, {}, instances.directory);
     onTestFinished(() => single.close());
-    expect(await statusAll(settings, [], {})).toBeNull();
+    expect(await statusAll(settings, [])).toBeNull();
   });
 
   it('do not report an empty share as a filter without a match', async () => {
