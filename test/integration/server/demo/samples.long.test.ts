@@ -1,42 +1,19 @@
-import { appendFile, mkdir, rm, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { appendFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { contentsPath, requestHeaders } from '../../../../src/lib/api/requests.ts';
-import { compareWithGit } from '../../../../src/server/demo/compare.ts';
 import { createSamples, type Samples } from '../../../../src/server/demo/samples.ts';
 import { createWriter } from '../../../../src/server/demo/writer.ts';
-import { Git } from '../../../../src/server/git/git.ts';
-import { readHeads } from '../../../../src/server/git/refs.ts';
 import { openRegistry } from '../../../../src/server/git/repositories.ts';
-import { type GitService, KEY, startGitService } from '../../../support/git-service.ts';
+import { startEmbedded } from '../../../support/embedded.ts';
+import { type GitService, startGitService } from '../../../support/git-service.ts';
+import { runWith } from '../../../support/in-process.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
-import { unzip } from '../../../support/zip-reader.ts';
 
 let root = '';
 let samples: Samples;
 let service: GitService;
-
-const pathOf = (repository: string, branch: string): string =>
-  join(root, 'mirror', repository, encodeURIComponent(branch));
-
-/** Mirrors everything in the simplest way: all contents, unpacked. */
-async function mirrorAll(): Promise<void> {
-  const git = new Git();
-  for (const repository of samples.registry.list()) {
-    const heads = await readHeads(git, samples.registry.gitDirectory(repository.id));
-    for (const branch of heads.keys()) {
-      const contents = contentsPath(repository.id, undefined, branch);
-      const response = await fetch(service.baseUrl + contents, { headers: requestHeaders('current', KEY) });
-      for (const [path, content] of await unzip(await response.arrayBuffer())) {
-        const target = join(pathOf(repository.full_name, branch), path);
-        await mkdir(dirname(target), { recursive: true });
-        await writeFile(target, content);
-      }
-    }
-  }
-}
 
 type Shown = Awaited<ReturnType<typeof shown>>[number];
 
@@ -105,18 +82,16 @@ it('the writer makes every kind of edit, each in one commit that the service sho
 });
 
 it('the comparison with Git finds no difference in an exact mirror, and every one in another', async () => {
-  await start();
-  await createWriter(samples.registry)();
-  await mirrorAll();
-  const { differences, ...sums } = await compareWithGit(samples.registry, pathOf);
-  expect(differences).toEqual([]);
-  expect(sums.targets).toBe(6);
-  expect(sums.bytes).toBeGreaterThan(50_000);
-  await appendFile(join(pathOf('Accounting', 'main'), 'README.md'), ' ');
-  await rm(join(pathOf('Accounting', 'main'), 'Notes/empty.txt'));
-  await writeFile(join(pathOf('Accounting', 'main'), 'Notes/extra.txt'), '');
-  await rm(pathOf('Sales Europe', 'spring-prices'), { recursive: true });
-  const found = (await compareWithGit(samples.registry, pathOf)).differences;
+  const { edit, directory, settings, differences } = await startEmbedded();
+  await edit();
+  expect((await runWith(['sync'], settings)).exitCode).toBe(0);
+  expect(await differences()).toEqual([]);
+  const tree = join(directory, 'mirror/Accounting/main');
+  await appendFile(join(tree, 'README.md'), ' ');
+  await rm(join(tree, 'Notes/empty.txt'));
+  await writeFile(join(tree, 'Notes/extra.txt'), '');
+  await rm(join(directory, 'mirror/Sales Europe/spring-prices'), { recursive: true });
+  const found = await differences();
   expect(found.filter((line) => line.startsWith('Accounting')).sort()).toEqual([
     'Accounting, main: Notes/empty.txt is missing',
     'Accounting, main: Notes/extra.txt is not in Git',
