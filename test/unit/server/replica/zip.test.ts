@@ -144,8 +144,9 @@ describe('an archive', () => {
 
   it('holds more entries than 16 bits count', async () => {
     const given = Array.from({ length: 66_000 }, (_, index) => source(`${index}`, Buffer.from('x')));
-    const bytes = await bytesOf(given);
-    expect(bytes.length).toBe(await zipBytes(given));
-    expect((await fromBufferPromise(bytes)).entryCount).toBe(66_000);
+    // The last of 7 MB: to make all of it takes seconds.
+    const tail = await bytesOf(given, { first: 6_000_000, last: Infinity });
+    const end = tail.subarray(tail.lastIndexOf('PK\u0006\u0006'));
+    expect([24, 32].map((at) => Number(end.readBigUInt64LE(at)))).toEqual([66_000, 66_000]);
   });
 });
