@@ -259,17 +259,6 @@ describe('an answer without meaning for the key', () => {
     expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
   });
 
-  it('is status 401 of one repository with both keys, in every pass, while one of them is accepted elsewhere', async () => {
-    const { service, mirror } = await mirrored(TWO_KEYS);
-    service.moreKeys.add(NEW);
-    service.faultContents(UNAUTHORIZED, service.named());
-    for (let passes = 0; passes < 3; passes += 1) {
-      edit(service);
-      expect((await mirror.pass()).exitCode).toBe(1);
-    }
-    expect(mirror.eventsOf('credentials.refused')).toStrictEqual([]);
-  });
-
   it.each(['/repos', '/v1/workbooks'])('is status 403 of %s: every pass asks', async (list) => {
     const { service, mirror } = await mirrored();
     service.fault = (path) => (path.endsWith(list) ? { kind: 'status', status: 403 } : null);

@@ -24,11 +24,6 @@ it.each<[string, () => string | Promise<string>, RegExp]>([
   ['a port at which nothing listens', () => 'http://127.0.0.1:1/api', /ECONNREFUSED[^]*service\.baseUrl/],
   ['a certificate that is not trusted', async () => `https://${await tlsAddress()}/api`, /certificate/],
   [
-    'plain HTTP where TLS is expected',
-    async () => (await answering('text/html', '')).replace('http:', 'https:'),
-    /does not speak TLS/,
-  ],
-  [
     'an address without /api',
     () => answering('text/html', '<html>', '/'),
     /service\.baseUrl.*\/api, and this one has no \/api/,

@@ -141,14 +141,12 @@ describe('a request to create', () => {
     expect(answer.slice(0, 2)).toEqual([400, 'forbidden_scheme']);
   });
 
-  it('is refused when it is too long, or without a key', async () => {
-    const { ask, create, registry } = await start();
+  it('is refused when it is too long', async () => {
+    const { create, registry } = await start();
     expect((await refusal(await create({ name: 'x'.repeat(70_000) }))).slice(0, 2)).toEqual([
       413,
       'too_large',
     ]);
-    const base = (await ask('/repos')).url;
-    expect((await fetch(base, { method: 'POST', body: '{"name":"A"}' })).status).toBe(401);
     expect(registry.list()).toEqual([]);
   });
 
