@@ -4,7 +4,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { startCommands } from '../support/mirror-commands.ts';
+import { startSynced } from '../support/mirror-commands.ts';
 import { hasProgram } from '../support/program.ts';
 import { onTerminal } from '../support/terminal.ts';
 
@@ -14,10 +14,8 @@ const FILES = Object.fromEntries(
 
 /** A mirror with a deletion on hold. */
 async function held() {
-  const { service, directory, variables: settings, run } = await startCommands();
-  const repository = service.addRepository('Accounting', FILES);
-  expect((await run('sync')).exitCode).toBe(0);
-  for (const path of Object.keys(FILES).slice(0, 120)) service.remove(repository, 'main', path);
+  const { service, directory, variables: settings, run } = await startSynced({ Accounting: FILES });
+  for (const path of Object.keys(FILES).slice(0, 120)) service.remove(service.named(), 'main', path);
   expect((await run('sync')).exitCode).toBe(1);
   return { settings, directory, run };
 }

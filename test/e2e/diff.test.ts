@@ -2,18 +2,16 @@ import { readdir } from 'node:fs/promises';
 
 import { expect, it, vi } from 'vitest';
 
-import { startCommands } from '../support/mirror-commands.ts';
+import { startSynced } from '../support/mirror-commands.ts';
 import { start } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 it.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
   'diff --upstream leaves nothing behind when %s ends it, and does not exit as if files differed',
   async (signal) => {
-    const { service, variables, run } = await startCommands();
+    const { service, variables } = await startSynced({ Accounting: { 'a.xlsx': 'one', 'b.xlsx': 'two' } });
     const temporary = await temporaryFolder();
-    const repository = service.addRepository('Accounting', { 'a.xlsx': 'one', 'b.xlsx': 'two' });
-    expect((await run('sync')).exitCode).toBe(0);
-    service.write(repository, 'main', 'a.xlsx', 'another');
+    service.write(service.named(), 'main', 'a.xlsx', 'another');
     service.fault = (path) => (path.includes('/contents') ? { kind: 'stall', after: 10 } : null);
     const settings = { ...variables, TMPDIR: temporary };
     const { child, ended } = start(['diff', 'Accounting/main', '--upstream', '--json'], settings);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { startCommands } from '../support/mirror-commands.ts';
+import { startSynced } from '../support/mirror-commands.ts';
 import { run, start } from '../support/program.ts';
 import { stampsOf } from '../support/stamps.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -12,11 +12,9 @@ const acquire = ['lease', 'acquire', '--for'] as const;
 
 /** A mirror after its first pass. */
 async function mirrored() {
-  const { service, directory, variables, run: here, tree } = await startCommands();
-  const repository = service.addRepository('A', { 'plan.xlsx': 'a' });
-  expect((await here('sync')).exitCode).toBe(0);
+  const { service, directory, variables, run: here, tree } = await startSynced({ A: { 'plan.xlsx': 'a' } });
   const leases = (): Promise<string[]> => readdir(join(directory, '.workbook-mirror/leases'));
-  const edit = (): void => service.write(repository, 'main', 'plan.xlsx', 'b');
+  const edit = (): void => service.write(service.named(), 'main', 'plan.xlsx', 'b');
   return { directory, settings: variables, here, tree, leases, edit };
 }
 

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { describe, expect, it } from 'vitest';
 
 import { MAIN } from '../support/built.ts';
-import { startCommands } from '../support/mirror-commands.ts';
+import { startSynced } from '../support/mirror-commands.ts';
 import { cleanEnvironment, hasProgram } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -14,11 +14,9 @@ const execute = promisify(execFile);
 
 /** A mirror with one state in its history, and the bytes of a workbook in that state. */
 async function changed() {
-  const { service, run, variables } = await startCommands();
   const [path, bytes] = ['Q1/plan.xlsx', Buffer.from('the state before\n'.repeat(10_000))];
-  const repository = service.addRepository('Accounting', { [path]: String(bytes) });
-  expect((await run('sync')).exitCode).toBe(0);
-  service.write(repository, 'main', path, 'another state');
+  const { service, run, variables } = await startSynced({ Accounting: { [path]: String(bytes) } });
+  service.write(service.named(), 'main', path, 'another state');
   expect((await run('sync')).exitCode).toBe(0);
   return { settings: variables, target: 'Accounting/main', path, bytes, run };
 }

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
+import { expect } from 'vitest';
+
 import type { FakeKnobs } from './fake-service.ts';
 import { startFake } from './started-fake.ts';
 import { runHere } from './in-process.ts';
@@ -44,4 +46,15 @@ export async function startCommands(knobs: Partial<FakeKnobs> = {}) {
   const text = (path: string): Promise<string> => readFile(join(directory, path), 'utf8');
   const run = (...args: string[]) => command(args);
   return { service, directory, variables, tree, text, run, command, status };
+}
+
+/** Starts a service with repositories of these files, by their names, and mirrors it. */
+export async function startSynced(
+  repositories: Readonly<Record<string, Readonly<Record<string, string>>>>,
+  knobs: Partial<FakeKnobs> = {},
+): Promise<MirrorCommands> {
+  const commands = await startCommands(knobs);
+  for (const [name, files] of Object.entries(repositories)) commands.service.addRepository(name, files);
+  expect(await commands.run('sync')).toMatchObject({ exitCode: 0 });
+  return commands;
 }

@@ -1,16 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import { type MirrorCommands, startCommands } from '../../support/mirror-commands.ts';
+import { type MirrorCommands, startCommands, startSynced } from '../../support/mirror-commands.ts';
 
 const HOUR_MS = 3_600_000;
 
 /** A mirror of one target. */
-async function mirrored(): Promise<MirrorCommands> {
-  const commands = await startCommands();
-  commands.service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
-  expect((await commands.command(['sync'])).exitCode).toBe(0);
-  return commands;
-}
+const mirrored = () => startSynced({ Accounting: { 'a.xlsx': 'a', 'b.xlsx': 'b' } });
 
 /** Makes a cache answer everything below a path with its present state and these headers. */
 async function cacheAnswers(

@@ -2,15 +2,14 @@ import { describe, expect, it } from 'vitest';
 
 import { API_TOKEN } from '../../support/fake-service.ts';
 import { startMirrored } from '../../support/mirror-harness.ts';
-import { startCommands } from '../../support/mirror-commands.ts';
+import { startCommands, startSynced } from '../../support/mirror-commands.ts';
 
 /** A mirror of two targets; the row of a new version of one cannot be read. */
 async function mirrored() {
-  const commands = await startCommands({ etag: 'strong', conditional: true });
+  const repositories = { Accounting: { 'a.xlsx': 'a', 'b.xlsx': 'b' }, Other: { 'o.xlsx': 'o' } };
+  const commands = await startSynced(repositories, { etag: 'strong', conditional: true });
   const { service } = commands;
-  const accounting = service.addRepository('Accounting', { 'a.xlsx': 'a', 'b.xlsx': 'b' });
-  service.addRepository('Other', { 'o.xlsx': 'o' });
-  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  const accounting = service.named();
   service.takeRequests();
   /** Makes the service write a version of `Accounting/a.xlsx` that the list shows by this row. */
   const hideBehind = (row: unknown): void => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 
 import type { FakeService } from '../../support/fake-service.ts';
 import { startFake } from '../../support/started-fake.ts';
-import { startCommands } from '../../support/mirror-commands.ts';
+import { startSynced } from '../../support/mirror-commands.ts';
 
 async function otherInstallation(): Promise<FakeService> {
   const other = await startFake();
@@ -17,10 +17,7 @@ async function otherInstallation(): Promise<FakeService> {
 
 /** A directory that holds two repositories of a service, and another installation. */
 async function mirrored() {
-  const commands = await startCommands();
-  commands.service.addRepository('Accounting', { 'a.xlsx': 'a' });
-  commands.service.addRepository('Purchases', { 'p.xlsx': 'p' });
-  expect((await commands.command(['sync'])).exitCode).toBe(0);
+  const commands = await startSynced({ Accounting: { 'a.xlsx': 'a' }, Purchases: { 'p.xlsx': 'p' } });
   return { ...commands, other: await otherInstallation() };
 }
 

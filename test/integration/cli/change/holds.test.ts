@@ -1,14 +1,11 @@
 import { describe, expect, it } from 'vitest';
 
-import { type MirrorCommands, startCommands } from '../../../support/mirror-commands.ts';
+import { startCommands, startSynced } from '../../../support/mirror-commands.ts';
 
-async function mirrored(): Promise<MirrorCommands> {
-  const commands = await startCommands();
-  for (const name of ['A', 'B', 'C', 'D', 'E', 'F'])
-    commands.service.addRepository(name, { 'plan.xlsx': name });
-  expect((await commands.command(['sync'])).exitCode).toBe(0);
-  return commands;
-}
+const mirrored = () =>
+  startSynced(
+    Object.fromEntries(['A', 'B', 'C', 'D', 'E', 'F'].map((name) => [name, { 'plan.xlsx': name }])),
+  );
 
 const NARROW = { REPOSITORIES_INCLUDE: 'A,B' };
 
@@ -47,10 +44,8 @@ describe('filters that were narrowed too much', () => {
   });
 
   it('are named even by a quiet command, if they select nothing', async () => {
-    const { command } = await startCommands().then((started) => {
-      started.service.addRepository('Accounting', { 'plan.xlsx': 'x' });
-      return started;
-    });
+    const { service, command } = await startCommands();
+    service.addRepository('Accounting', { 'plan.xlsx': 'x' });
     const { stderr, exitCode } = await command(['sync', '-q'], { REPOSITORIES_INCLUDE: 'Acounting' });
     expect(stderr).toContain('repositories.include: "Acounting" matches nothing');
     expect(exitCode).toBe(1);
