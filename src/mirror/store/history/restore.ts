@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { chmod, constants, copyFile, lstat, mkdir, readdir, rename, rm, utimes } from 'node:fs/promises';
+import { chmod, constants, copyFile, lstat, mkdir, readdir, rename, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 import { syncDirectory } from '../../../lib/disk/durable.ts';
@@ -16,7 +16,7 @@ import type { DirectoryLayout } from '../layout.ts';
 import type { Manifest, ManifestFile } from '../manifest.ts';
 import { discardStage } from '../publish/journal.ts';
 import { publishStage } from '../publish/publish.ts';
-import { linkFiles, makeParents, openStage, setTime, type Stage } from '../publish/stage.ts';
+import { linkFiles, makeParents, openStage, setTime, type Stage, stageIn } from '../publish/stage.ts';
 import { examineTree, trustOf } from '../verify/examine.ts';
 import { digestOf, findCopies, type HistoryEntry } from './history.ts';
 
@@ -90,7 +90,7 @@ function lostBytes(place: string, lost: readonly ManifestFile[]): MirrorError {
  */
 export async function restoreInto(
   folder: string,
-  found: FoundFiles,
+  { place, files, sources, findAgain }: FoundFiles,
   signal: AbortSignal,
   onBytes: OnBytes,
 ): Promise<void> {
@@ -108,8 +108,11 @@ export async function restoreInto(
     const partial = join(around, `.restore-${randomUUID()}`);
     try {
       await mkdir(partial, { mode: 0o700 });
-      const tree = join(partial, 'tree');
-      await copyFiles(tree, found, signal, onBytes);
+      const stage = stageIn(partial, { target: place, published: folder });
+      const { tree } = stage;
+      await mkdir(tree);
+      await stageCopies(stage, place, files, sources, signal, onBytes, findAgain);
+      await withOpen(tree, constants.O_RDONLY, ({ fd }) => bindNativeCalls().syncFileSystem(fd));
       if (present === null) await rename(tree, folder);
       else for (const name of await readdir(tree)) await rename(join(tree, name), join(folder, name));
       await syncDirectory(around);
@@ -117,31 +120,6 @@ export async function restoreInto(
       await rm(partial, { recursive: true, force: true });
     }
   });
-}
-
-/** Copies files, and flushes them. */
-async function copyFiles(
-  to: string,
-  { place, files, sources, findAgain }: FoundFiles,
-  signal: AbortSignal,
-  onBytes: OnBytes,
-): Promise<void> {
-  await mkdir(to);
-  for (const file of files) {
-    signal.throwIfAborted();
-    const mtime = new Date(file.mtimeMs);
-    const copy = join(to, file.path);
-    await mkdir(dirname(copy), { recursive: true });
-    await copyChecked(sources.get(file.path) ?? '', copy, file, place).catch(async (error: unknown) => {
-      const again = await findAgain(file);
-      if (again === undefined) throw error;
-      await rm(copy, { force: true });
-      await copyChecked(again, copy, file, place);
-    });
-    onBytes(file.sizeBytes);
-    await utimes(copy, mtime, mtime);
-  }
-  await withOpen(to, constants.O_RDONLY, (folder) => bindNativeCalls().syncFileSystem(folder.fd));
 }
 
 /**
@@ -199,27 +177,39 @@ export async function writeFound(
  * Copies files of a manifest into a stage.
  * @param place the tree that the files belong to, below the directory
  * @param copied the absolute places of the bytes to copy, by the paths of the files
+ * @param findAgain finds bytes again that are no longer at their place
  * @returns all files of the manifest, with the facts of the copies
- * @throws MirrorError `history.damaged` if someone changed one since its bytes were checked, `disk.*`
+ * @throws MirrorError `history.damaged` if someone changed one since its bytes were checked, `disk.*`; the reason of `signal`
  */
 export async function stageCopies(
-  { onProgress }: Pick<MirrorStore, 'onProgress'>,
   stage: Stage,
   place: string,
   manifestFiles: readonly ManifestFile[],
   copied: ReadonlyMap<string, string>,
+  signal: AbortSignal,
+  onBytes: OnBytes,
+  findAgain: FoundFiles['findAgain'] = () => Promise.resolve(undefined),
 ): Promise<ManifestFile[]> {
   const files: ManifestFile[] = [];
   for (const file of manifestFiles) {
-    const { path, mtimeMs } = file;
+    signal.throwIfAborted();
+    const { path, mtimeMs, sizeBytes } = file;
     const from = copied.get(path);
     if (from === undefined) files.push(file);
     else {
       await makeParents(stage, path);
-      await onDisk(`copying ${path}`, () => copyChecked(from, join(stage.tree, path), file, place));
+      const copy = join(stage.tree, path);
+      await onDisk(`copying ${path}`, () =>
+        copyChecked(from, copy, file, place).catch(async (error: unknown) => {
+          const again = await findAgain(file);
+          if (again === undefined) throw error;
+          await rm(copy, { force: true });
+          await copyChecked(again, copy, file, place);
+        }),
+      );
       stage.staged.add(path);
       files.push({ ...file, mode: await setTime(stage, path, mtimeMs) });
-      onProgress();
+      onBytes(sizeBytes);
     }
   }
   return files;
@@ -265,7 +255,7 @@ export async function restoreToMirror(
   const stage = await openStage(store, target);
   try {
     const copied = new Map([...sources].filter(([path]) => !isLinkable(path)));
-    const files = await stageCopies(store, stage, place, manifest.files, copied);
+    const files = await stageCopies(stage, place, manifest.files, copied, signal, store.onProgress);
     const changed = await linkFiles(stage, tree, linked, store.onProgress);
     if (changed !== null) throw changedSinceFound(place, changed);
     for (const { path } of linked) stage.staged.add(path);

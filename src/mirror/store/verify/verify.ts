@@ -239,7 +239,8 @@ export async function repairFromDisk(
   if (copied.size < suspects.length) return false;
   const stage = await openStage(store, path);
   try {
-    const files = await stageCopies(store, stage, `mirror/${path}`, manifest.files, copied);
+    const place = `mirror/${path}`;
+    const files = await stageCopies(stage, place, manifest.files, copied, signal, store.onProgress);
     const foreign = foreignIn(differences, manifest.files);
     const next = { manifest: { ...manifest, files }, before: manifest, isDamaged: true, foreign };
     await publishStage(store, stage, { ...next, rewritten: [...copied.keys()] });
