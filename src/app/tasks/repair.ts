@@ -69,9 +69,10 @@ async function chosenOf(
 ): Promise<ReadonlySet<string> | null> {
   if (shard === undefined) return targets === undefined ? null : new Set(targets);
   const { layout, inventory } = await readStore(directory, shard);
-  await inventory.read();
+  const { others } = await inventory.read();
+  const ofOthers = new Set(others.map(({ path }) => path));
   const chosen = targets ?? [...(await knownTargets(layout))];
-  return new Set(chosen.filter((path) => !inventory.isOthers(path)));
+  return new Set(chosen.filter((path) => !ofOthers.has(path)));
 }
 
 /** Repairs trees from the disk, and the inventory. Notes the other trees for a pass. */

@@ -9,7 +9,7 @@ import type { SettingsFor } from '../../config/schema.ts';
 import { createBackgroundWork } from '../../lib/concurrency/background-work.ts';
 import { eventFailure } from '../../mirror/pass/events.ts';
 import type { DriftNote } from '../../mirror/plan/record.ts';
-import { examineTarget, summariseDrift, targetOf } from '../../mirror/store/verify/examine.ts';
+import { examineTarget, summariseDrift } from '../../mirror/store/verify/examine.ts';
 import { TreeWatch } from './tree-watch.ts';
 
 /**
@@ -140,7 +140,7 @@ class TreeChecks {
     for (const path of paths) {
       // Replacing a whole tree gives a hint for every file of the new one.
       if (isBelowOne(targets, path)) continue;
-      const target = await targetOf(store, path);
+      const target = await store.inventory.targetAt(path);
       if (target !== null) targets.add(target);
     }
     if (isAll) {

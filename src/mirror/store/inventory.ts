@@ -1,4 +1,6 @@
 import { readdirSync, type Stats } from 'node:fs';
+import { lstat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { readNow, statsNow } from '../../lib/disk/read.ts';
 import { againWhileStale } from '../../lib/disk/stale.ts';
@@ -46,8 +48,16 @@ export function createInventory(
     recall: (trees: Iterable<RememberedTree>): void => {
       for (const tree of trees) if (!known.has(tree.summary.path)) known.set(tree.summary.path, tree);
     },
-    /** Whether another instance mirrored a target when the manifests were last read. */
-    isOthers: (path: string): boolean => ofOthers.has(path),
+    /**
+     * The target that contains a path below the directory; null for none, and for a target that another instance mirrored when the
+     * manifests were last read.
+     */
+    targetAt: async (path: string): Promise<string | null> => {
+      const [top, ...names] = path.split('/');
+      const below = names.join('/');
+      const target = top === 'trees' ? linked.get(names[1] ?? '') : await targetAround(layout, below);
+      return target === undefined || ofOthers.has(target) ? null : target;
+    },
     /**
      * Takes the manifest of a tree that was just published, which saves reading it.
      * @returns the summary to remember; null if its manifest file is gone
@@ -94,6 +104,14 @@ export function createInventory(
         return { paths, published, others, unreadable, trees, isOwn };
       }),
   };
+}
+
+async function targetAround(layout: DirectoryLayout, path: string): Promise<string | undefined> {
+  for (let folder = path; folder !== '.' && folder !== ''; folder = dirname(folder)) {
+    // A path that cannot even be looked up, as its name is too long with the manifest's suffix, is not a target.
+    if ((await lstat(manifestPath(layout, folder)).catch(() => null)) !== null) return folder;
+  }
+  return undefined;
 }
 
 /** The known facts of a target's manifest while its file is the same, else a new reading; null if there is no valid one. */

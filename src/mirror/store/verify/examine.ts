@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { lstat } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { forEachConcurrently } from '../../../lib/concurrency/concurrency.ts';
 import { READ_FLAGS } from '../../../lib/disk/own-file.ts';
@@ -9,7 +8,6 @@ import { onDisk } from '../../../lib/errors/disk-errors.ts';
 import { doInThread } from '../../file-work/pool.ts';
 import { type EntryKind, problemOf, type Walked } from '../../file-work/trees.ts';
 import type { DriftSummary } from '../../plan/record.ts';
-import type { MirrorStore } from '../disk.ts';
 import { manifestStamp, readManifestFile } from '../inventory.ts';
 import { type DirectoryLayout, manifestPath } from '../layout.ts';
 import type { ManifestReading } from '../manifest-text.ts';
@@ -230,24 +228,6 @@ export async function examineTarget(
     if (!isChanging && (await stampNow()) === stamp) return found;
     await sleep(LOOK_PAUSE_MS, undefined, { signal: options.signal });
   }
-}
-
-/** This instance's target that contains a path below the directory; null for none. */
-export async function targetOf(
-  { layout, linked, inventory }: Pick<MirrorStore, 'layout' | 'linked' | 'inventory'>,
-  path: string,
-): Promise<string | null> {
-  const [top, ...names] = path.split('/');
-  const target = top === 'trees' ? linked.get(names[1] ?? '') : await targetAround(layout, names.join('/'));
-  return target === undefined || inventory.isOthers(target) ? null : target;
-}
-
-async function targetAround(layout: DirectoryLayout, path: string): Promise<string | undefined> {
-  for (let folder = path; folder !== '.' && folder !== ''; folder = dirname(folder)) {
-    // A path that cannot even be looked up, as its name is too long with the manifest's suffix, is not a target.
-    if ((await lstat(manifestPath(layout, folder)).catch(() => null)) !== null) return folder;
-  }
-  return undefined;
 }
 
 /** How many files are read at a time: while one is hashed, others are being read from the disk. */

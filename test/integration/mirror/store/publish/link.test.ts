@@ -25,7 +25,7 @@ import { discardStage } from '../../../../../src/mirror/store/publish/journal.ts
 import { moveTree, publishStage, retireTree } from '../../../../../src/mirror/store/publish/publish.ts';
 import { openStage } from '../../../../../src/mirror/store/publish/stage.ts';
 import { findOldTrees, sweep } from '../../../../../src/mirror/store/publish/sweep.ts';
-import { examineTarget, targetOf } from '../../../../../src/mirror/store/verify/examine.ts';
+import { examineTarget } from '../../../../../src/mirror/store/verify/examine.ts';
 import {
   type Files,
   manifestOf,
@@ -188,7 +188,7 @@ describe('publish: link', () => {
     expect(await lstat(placeIn(directory, 'Accounting')).catch(() => null)).toBeNull();
     expect(await isWhole(mirror, to)).toBe(true);
     const name = tree.split('/').at(-1) ?? '';
-    expect(await targetOf(store, `trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
+    expect(await store.inventory.targetAt(`trees/${name.slice(0, 2)}/${name}/a.txt`)).toBe(to);
     await mirror.sweepLater();
     expect(await textsIn(placeIn(directory, to))).toEqual(FIRST);
   });
@@ -197,14 +197,14 @@ describe('publish: link', () => {
     const first = await started();
     const [name = ''] = await treesIn(first.directory);
     const hint = `trees/${name.slice(0, 2)}/${name}/b/c.txt`;
-    expect(await targetOf(first.store, hint)).toBe(PATH);
+    expect(await first.store.inventory.targetAt(hint)).toBe(PATH);
     await first.store.lock.release();
     const { store } = await opened(first.directory);
     await store.inventory.read();
-    expect(await targetOf(store, hint)).toBe(PATH);
-    expect(await targetOf(store, 'mirror/Accounting/main/b')).toBe(PATH);
-    expect(await targetOf(store, 'trees/00')).toBeNull();
-    expect(await targetOf(store, 'mirror/Accounting')).toBeNull();
+    expect(await store.inventory.targetAt(hint)).toBe(PATH);
+    expect(await store.inventory.targetAt('mirror/Accounting/main/b')).toBe(PATH);
+    expect(await store.inventory.targetAt('trees/00')).toBeNull();
+    expect(await store.inventory.targetAt('mirror/Accounting')).toBeNull();
   });
 
   it.each(['link', 'auto', 'rename'] as const)('replaces a dangling link by a tree (%s)', async (mode) => {
