@@ -47,26 +47,28 @@ export function differencesOf(
 ): readonly Difference[] {
   const { paths } = walked;
   const problems = [...walked.problems, ...read.problems];
-  const indexes = new Map(paths.map((path, index) => [path, index]));
   const unreadable = new Set(problems.map(({ path }) => path));
-  const wanted = new Set(files.map(({ path }) => path));
-  const needed = foldersWith([...wanted, ...paths, ...unreadable]);
+  // Without the files of the manifest, one after the other: in the end only the other entries are left.
+  const left = new Map(paths.map((path, index) => [path, index]));
+  const absent: string[] = [];
   const differences: Difference[] = [];
   for (const file of files) {
     const { path } = file;
-    if (unreadable.has(path)) continue;
-    const index = indexes.get(path);
+    const index = left.get(path);
+    left.delete(path);
     if (index === undefined) {
-      if (!isWithin(path, unreadable)) differences.push({ path, kind: 'missing' });
+      absent.push(path);
+      if (!unreadable.has(path) && !isWithin(path, unreadable)) differences.push({ path, kind: 'missing' });
       continue;
     }
+    if (unreadable.has(path)) continue;
     const what = modificationsOf(file, walked, index, read.digests.get(path));
     if (what.length > 0) differences.push({ path, kind: 'modified', what });
   }
-  for (const [index, path] of paths.entries()) {
+  const needed = foldersWith([...paths, ...absent, ...unreadable]);
+  for (const [path, index] of left) {
     const { [index]: entry = 'special' } = walked.kinds;
-    if (!wanted.has(path) && !(entry === 'folder' && needed.has(path)))
-      differences.push({ path, kind: 'added', entry });
+    if (!(entry === 'folder' && needed.has(path))) differences.push({ path, kind: 'added', entry });
   }
   for (const { path, problem } of problems) differences.push({ path, kind: 'unreadable', problem });
   return differences.sort((a, b) => byCodeUnits(a.path, b.path));
