@@ -145,9 +145,10 @@ export function targetDigest(
   borrowed: readonly string[] = [],
   settled = true,
 ): string {
+  const named = rowsOf(rows, branch);
   // `HEAD` may be any branch of the repository.
-  const own = branch === HEAD_BRANCH ? rows.all : rowsOf(rows, branch);
-  const unfinished = settled ? [] : own.filter((row) => !isFinished(row));
+  const own = branch === HEAD_BRANCH ? rows.all : named;
+  const unfinished = settled ? [] : named.filter((row) => !isFinished(row));
   if (borrowed.length + unfinished.length > 0) {
     const ownPaths = new Set(own.map(({ path }) => path));
     const lent = borrowed.filter((path) => !ownPaths.has(path)).flatMap(rows.atPath);

@@ -395,6 +395,7 @@ describe('a repository that was recreated with the same name', () => {
 
 describe('HEAD', () => {
   const BESIDE_ROWS = publishedUnder(REPOSITORY, ROWS, { branch: HEAD_BRANCH });
+  const HEAD_OF_BUSY = publishedUnder(REPOSITORY, [row({ processing: 1 })], { branch: HEAD_BRANCH });
   const HEAD = { published: [BESIDE_ROWS] };
   const BOTH = { listing: LISTED, published: [HEAD_TREE, TREE] };
 
@@ -405,6 +406,11 @@ describe('HEAD', () => {
       'is compared until a named branch is mirrored',
       { ...HEAD, listing: LISTED },
       `${NEW}, pull no-version-list HEAD`,
+    ],
+    [
+      'is kept beside a branch with fewer files that the service processes',
+      { listing: BUSY, published: [TREE, { ...HEAD_OF_BUSY, fileCount: 2 }] },
+      'keep unchanged main, keep unchanged HEAD',
     ],
     ['is retired once a branch is published', BOTH, 'keep unchanged main, retire branch-known HEAD'],
     [
