@@ -83,7 +83,8 @@ export function addReportCommands(program: Command): void {
     )
     .argument(...TARGETS_OR_ALL)
     .option('--since <time>', 'a time, or an age such as 7d')
-    .option('--author <text>', 'a part of the author of the version');
+    .option('--author <text>', 'a part of the author of the version')
+    .option('--file <path>', 'changes of this file, named by its path or the end of it');
   report(program, 'diff', LOOK_FLAGS, async () => (await import('../read/diff.ts')).runDiff)
     .summary('list the files that differ between two states')
     .description(

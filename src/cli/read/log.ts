@@ -4,6 +4,7 @@ import { type LogEntry, logSources, mergedLog } from '../../app/change-log.ts';
 import { approvalSentence, heldSentence } from '../../app/messages.ts';
 import { readTargets, withReader } from '../../app/open-reader.ts';
 import { ofTargets } from '../../app/target-names.ts';
+import type { FileDifference } from '../../app/tasks/file-differences.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { foldName } from '../../lib/paths/safe-path.ts';
 import { counted, partsOf, utcTime } from '../../lib/text/humanize.ts';
@@ -16,6 +17,7 @@ import { DIFFERENCE_HEADINGS, differenceCells } from './differences.ts';
 interface LogFlags {
   readonly since?: string;
   readonly author?: string;
+  readonly file?: string;
 }
 
 /** `log` */
@@ -34,20 +36,21 @@ export async function runLog(command: Command): Promise<Outcome> {
 /** The entries that match the flags. @param log the latest first @throws MirrorError `usage.invalid` */
 async function takeMeant(
   log: AsyncIterable<LogEntry>,
-  { since, author }: LogFlags,
+  { since, author, file }: LogFlags,
   nowMs: number,
 ): Promise<readonly LogEntry[]> {
   const sinceMs = since === undefined ? Number.NEGATIVE_INFINITY : parseTime('--since', since, nowMs);
-  if (author === '') throw new MirrorError('usage.invalid', '--author: an empty text would fit everything.');
-  const wanted = author === undefined ? null : foldName(author);
+  for (const [flag, text] of Object.entries({ author, file }))
+    if (text === '') throw new MirrorError('usage.invalid', `--${flag}: an empty text would fit everything.`);
+  const isMeant = ({ path, movedFrom, after }: FileDifference): boolean =>
+    // The author of a removed file's version did not necessarily remove it.
+    (author === undefined || foldName(after?.workbook?.author ?? '').includes(foldName(author))) &&
+    (file === undefined || [path, movedFrom].some((each) => `/${each ?? ''}`.endsWith(`/${file}`)));
   const entries: LogEntry[] = [];
   for await (const entry of log) {
     if (entry.atMs < sinceMs) break;
-    // The author of a removed file's version did not necessarily remove it.
-    const differences = entry.differences.filter(
-      ({ after }) => wanted !== null && foldName(after?.workbook?.author ?? '').includes(wanted),
-    );
-    if (wanted === null) entries.push(entry);
+    const differences = entry.differences.filter(isMeant);
+    if (author === undefined && file === undefined) entries.push(entry);
     else if (differences.length > 0) entries.push({ ...entry, files: differences.length, differences });
   }
   return entries;

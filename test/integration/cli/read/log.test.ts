@@ -45,6 +45,9 @@ it('log lists changes, holds, approvals and retirements, without the service', a
     'Accounting/main changed 1 changed 1.xlsx',
   ]);
   expect(await log('--author', 'no such author')).toEqual([]);
+  expect(await log('--file', '1.xlsx')).toEqual(['Accounting/main changed 1 changed 1.xlsx']);
+  expect(await log('--file', '2.xlsx')).toEqual(['Accounting/main changed 1 removed 2.xlsx']);
+  expect(await log('--file', '2.xlsx', '--author', 'änne')).toEqual([]);
   expect(await log('--since', '2000-01-01')).toHaveLength(6);
   expect((await command(['log', 'Accounting/main'])).stdout).toMatch(
     /changed +Accounting\/main\/1\.xlsx .* -> .* Änne Größe/,
