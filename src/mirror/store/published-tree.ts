@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
-import { readdirSync, type Stats } from 'node:fs';
+import type { Stats } from 'node:fs';
 import { chmod, chown, mkdir, rename, rm, utimes } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 
 import { makeFolders, removeEmptyFolders } from '../../lib/disk/durable.ts';
 import { linkNow, statsNow } from '../../lib/disk/read.ts';
-import { isMissing, systemCode, unlessMissing, unlessMissingNow } from '../../lib/errors/disk-errors.ts';
+import { isMissing, systemCode, unlessMissing } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import type { NativeCalls } from '../../lib/native/file-calls.ts';
 import { type DirectoryLayout, treePath } from './layout.ts';
@@ -65,21 +65,17 @@ export function treeAt(layout: DirectoryLayout, path: string): TreePlace {
 
 /**
  * Makes a function that tells whether a folder around the place of a target's tree is a link: then the tree behind it is not the published
- * one, whatever it holds. Lists each folder once: with thousands of repositories, a look at each would take much longer.
+ * one, whatever it holds. Looks at each folder once.
  */
 export function linkFinder({ mirror }: Pick<DirectoryLayout, 'mirror'>): (path: string) => boolean {
-  const links = new Map<string, ReadonlySet<string>>();
-  const linksIn = (folder: string): ReadonlySet<string> => {
-    const entries = unlessMissingNow(() => readdirSync(join(mirror, folder), { withFileTypes: true })) ?? [];
-    return new Set(entries.filter((entry) => entry.isSymbolicLink()).map(({ name }) => name));
-  };
+  const known = new Map<string, boolean>();
   const isLinked = (folder: string): boolean => {
     if (folder === '.') return false;
-    const above = dirname(folder);
-    if (isLinked(above)) return true;
-    const found = links.get(above) ?? linksIn(above);
-    links.set(above, found);
-    return found.has(basename(folder));
+    const found =
+      known.get(folder) ??
+      (isLinked(dirname(folder)) || statsNow(join(mirror, folder))?.isSymbolicLink() === true);
+    known.set(folder, found);
+    return found;
   };
   return (path) => isLinked(dirname(path));
 }
