@@ -26,7 +26,7 @@ export interface Candidate extends ActionSubject {
   readonly superseded: 'no' | 'known' | 'not-yet' | 'published';
   /** Whether a row names its branch. */
   readonly isNamed: boolean;
-  /** Whether the service has finished processing the rows on its branch. */
+  /** Whether the service has finished processing the rows about it. */
   readonly isSettled: boolean;
   /** Whether a target that is gone still has rows in the list of workbooks, under a name that no other repository has now. */
   readonly isContradicted: boolean;

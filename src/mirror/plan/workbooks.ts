@@ -132,6 +132,11 @@ function groupsOf(rows: readonly WorkbookRow[]): ReadonlyMap<string, RepositoryR
   return new Map([...byName].map(([name, group]) => [name, groupRows(group)]));
 }
 
+/** The rows that may be about a target's contents: `HEAD` may be any branch of the repository. */
+function rowsOfTarget(rows: RepositoryRows, branch: string): readonly WorkbookRow[] {
+  return branch === HEAD_BRANCH ? rows.all : rowsOf(rows, branch);
+}
+
 /** Digests of the rows of branches: most of the work of an idle pass. */
 const digestsOfGroups = new WeakMap<readonly WorkbookRow[], string>();
 
@@ -145,10 +150,8 @@ export function targetDigest(
   borrowed: readonly string[] = [],
   settled = true,
 ): string {
-  const named = rowsOf(rows, branch);
-  // `HEAD` may be any branch of the repository.
-  const own = branch === HEAD_BRANCH ? rows.all : named;
-  const unfinished = settled ? [] : named.filter((row) => !isFinished(row));
+  const own = rowsOfTarget(rows, branch);
+  const unfinished = settled ? [] : own.filter((row) => !isFinished(row));
   if (borrowed.length + unfinished.length > 0) {
     const ownPaths = new Set(own.map(({ path }) => path));
     const lent = borrowed.filter((path) => !ownPaths.has(path)).flatMap(rows.atPath);
@@ -164,12 +167,12 @@ const UNFINISHED_STATUS =
   /^(?!warning$|missing$).*ing[.…]*$|^(?:(?:en|re)?queued|scheduled|started|submitted|new|in[-_ ]?(?:progress|queue)|incomplete|un(?:finished|processed)|not[-_ ].*)$/i;
 
 /**
- * Whether the service has finished processing every workbook of a branch. The specification names one status,
+ * Whether the service has finished processing every workbook of a target. The specification names one status,
  * `success`, and a counter (sections 2.3 and 2.4). Every other status counts as finished unless its word says the contrary: otherwise
  * a final status that we do not know would keep the target unsettled for ever.
  */
 export function isSettled(rows: RepositoryRows, branch: string): boolean {
-  return rowsOf(rows, branch).every(isFinished);
+  return rowsOfTarget(rows, branch).every(isFinished);
 }
 
 /** Whether the service has finished processing a workbook, see {@link isSettled}. */

@@ -79,6 +79,15 @@ it('HEAD beside a branch with fewer files follows the rows of its own branch, wh
   service.write(repository, 'main', 'b.xlsx', 'b2');
   expect((await mirror.pass()).exitCode).toBe(0);
   expect(await mirror.tree('Plan/HEAD')).toStrictEqual(treeOf({ ...files, 'b.xlsx': 'b2' }));
+  // It is not pulled in each pass while the service processes one of them, but once that is done.
+  service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { status: { processing: 1, failure: 0 } } : {});
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  await mirror.pass();
+  service.takeRequests();
+  for (let pass = 0; pass < 2; pass += 1) await mirror.pass();
+  expect(service.takeDownloads()).toStrictEqual([]);
+  service.knobs.listedAs = null;
+  expect(await mirror.results()).toMatchObject({ 'Plan/HEAD': { reason: 'processing-finished' } });
 });
 
 describe('a deleted branch', () => {

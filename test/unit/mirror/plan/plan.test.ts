@@ -395,7 +395,10 @@ describe('a repository that was recreated with the same name', () => {
 
 describe('HEAD', () => {
   const BESIDE_ROWS = publishedUnder(REPOSITORY, ROWS, { branch: HEAD_BRANCH });
-  const HEAD_OF_BUSY = publishedUnder(REPOSITORY, [row({ processing: 1 })], { branch: HEAD_BRANCH });
+  const HEAD_OF_BUSY = publishedUnder(REPOSITORY, [row({ processing: 1 })], {
+    branch: HEAD_BRANCH,
+    settled: false,
+  });
   const HEAD = { published: [BESIDE_ROWS] };
   const BOTH = { listing: LISTED, published: [HEAD_TREE, TREE] };
 
