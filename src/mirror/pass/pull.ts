@@ -152,7 +152,7 @@ export async function agreedList(
   const rows = rowsAbout(reception, received, changes);
   if (rows === null) return null;
   const listed = listedContents(rows, hasAllRows, branch, received);
-  const found = findContradictions(listed, previous);
+  const found = findContradictions(listed, previous, now());
   // A first mirror takes too long to read the list again for each target.
   const written = [...changes.added, ...changes.changed];
   const mayBeNewer = received.isWhole && previous !== null && hasUnproven(listed, written);
@@ -160,7 +160,7 @@ export async function agreedList(
   // A workbook that changed between the first list and the contents contradicts the first list alone.
   const later = await rowsNow(reception.context.service, reception.action.repository, reception.signal);
   const confirming = later === null ? listed : listedContents(later, true, branch, received);
-  const still = new Set(findContradictions(confirming, previous).map(({ path }) => path));
+  const still = new Set(findContradictions(confirming, previous, now()).map(({ path }) => path));
   const contradictions = found.filter(({ path }) => still.has(path));
   const doubt = nextDoubt(before, contradictions, now());
   if (doubt !== null) throw new ContradictedError(contradictions, doubt);
@@ -185,14 +185,17 @@ const MOST_FILES_WITHOUT_SLOT = 1000;
 
 /** Publishes the difference, if there is one and `beforePublish` does not refuse it. @returns how, and the manifest */
 async function publishChanges(
-  { context, action, toPublish, signal }: Pull,
+  { context, action, record, toPublish, signal }: Pull,
   stage: Stage,
   next: NextState,
   changes: Changes,
 ): Promise<{ readonly method: string; readonly manifest: Manifest }> {
   const { manifest, isDamaged = false } = next;
   const { previous, isSameTree } = changes;
-  if (!isDamaged && !needsPublishing(manifest, changes, context.now())) return { method: 'none', manifest };
+  // The absence of these workbooks is accepted as of now: their versions until now are no longer new.
+  const isAccepted = manifest.missing !== undefined && record.doubt !== null;
+  if (!isDamaged && !isAccepted && !needsPublishing(manifest, changes, context.now()))
+    return { method: 'none', manifest };
   if (!isSameTree) await askBefore(context, stage, { target: action.path, manifest, previous }, signal);
   // A large tree keeps its slot: its publish takes longer than the flushes, and its manifests take memory.
   if (manifest.files.length <= MOST_FILES_WITHOUT_SLOT) await toPublish(signal);

@@ -2,6 +2,7 @@ import { hash } from 'node:crypto';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import { formatDuration } from '../../lib/text/units.ts';
+import { CLOCK_STEP_MS, isAhead } from '../../lib/time/wrong-clock.ts';
 import { type Manifest, type ManifestFile, type SkippedEntry, byCodeUnits } from '../store/manifest.ts';
 import type { WorkbookRow } from '../upstream/listing.ts';
 import type { Doubt } from './record.ts';
@@ -65,17 +66,21 @@ export function listedContents(
  * Compares the list with contents. The published state is read from its manifest, even if its files were changed on disk.
  * @param listed rows of other branches prove nothing
  * @param previous the manifest of the published tree; null if nothing is published
+ * @param nowMs milliseconds since the epoch
  * @returns sorted by path
  */
 export function findContradictions(
   listed: ListedContents,
   previous: Pick<Manifest, 'files' | 'missing' | 'settled' | 'verifiedAtMs'> | null,
+  nowMs: number,
 ): Contradiction[] {
   const published = new Map(previous?.files.map((file) => [file.path, file]));
   const accepted = new Set(previous?.missing);
-  // Contents that lack an old version may only lag behind a new one.
-  const isNew = ({ createdAt }: WorkbookRow): boolean =>
-    Date.parse(createdAt ?? '') > (previous?.verifiedAtMs ?? 0);
+  // Contents that lack an old version may only lag behind a new one. A version from the future would be new at every comparison.
+  const isNew = ({ createdAt }: WorkbookRow): boolean => {
+    const createdAtMs = Date.parse(createdAt ?? '');
+    return createdAtMs > (previous?.verifiedAtMs ?? 0) && !isAhead(nowMs + CLOCK_STEP_MS, createdAtMs);
+  };
   const found = workbooksDue(listed).flatMap(([path, rows]): Contradiction[] => {
     const file = listed.files.get(path) ?? null;
     const kind = file === null ? 'missing' : contradictionOf(rows, file, published.get(path));

@@ -425,3 +425,17 @@ it.each(['host.example/plan.git', 'Accounting'])(
     expect(service.takeDownloads()).toEqual([]);
   },
 );
+
+it('a new version that the contents lack is accepted once, also while another row cannot be read', async () => {
+  const mirror = await user();
+  const { service, repository } = mirror;
+  service.knobs.contentsOf = () => new Map([...contentsNow(mirror)].filter(([path]) => path !== 'a.xlsx'));
+  service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { name: 7 } : {});
+  expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  vi.setSystemTime(Date.now() + 30_000);
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  Object.assign(repository.branches.get('main')?.versions.get('a.xlsx') ?? {}, { createdAt: new Date() });
+  expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+});

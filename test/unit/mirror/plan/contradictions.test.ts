@@ -43,7 +43,7 @@ function find(all: readonly Workbook[]): ReturnType<typeof findContradictions> {
     return [manifestFile(path, { sha256, workbook: workbookOf(row({ path, versionId })) })];
   });
   const listed = listedContents(groupRows(rows), true, 'main', { files, skipped: [] });
-  return findContradictions(listed, manifestWith({ files: published }));
+  return findContradictions(listed, manifestWith({ files: published }), 0);
 }
 
 describe('the contradictions between list and contents', () => {
@@ -84,19 +84,17 @@ describe('the contradictions between list and contents', () => {
     );
   });
 
-  it('are found for a workbook whose absence was accepted only if the list shows a version that is newer', () => {
+  it('are found for a workbook whose absence was accepted only if the list shows a version that is newer, and not from the future', () => {
     const verifiedAtMs = Date.parse('2026-03-01T12:00:00Z');
+    const nowMs = verifiedAtMs + 60_000;
     const previous = { ...manifestWith({ files: [], verifiedAtMs }), missing: ['a.xlsx'] };
     const kinds = (createdAt: string | null): unknown => {
       const rows = groupRows([row({ path: 'a.xlsx', createdAt })]);
       const listed = listedContents(rows, true, 'main', { files: [], skipped: [] });
-      return findContradictions(listed, previous).map(({ kind }) => kind);
+      return findContradictions(listed, previous, nowMs).map(({ kind }) => kind);
     };
-    expect([kinds('2026-03-01T11:59:59Z'), kinds(null), kinds('2026-03-01T12:00:01Z')]).toEqual([
-      [],
-      [],
-      ['missing'],
-    ]);
+    const old = ['2026-03-01T11:59:59Z', null, '2026-03-01T12:30:00Z'];
+    expect([...old.map(kinds), kinds('2026-03-01T12:00:01Z')]).toEqual([[], [], [], ['missing']]);
   });
 
   it('say nothing about deletions if the list may lack rows, or shows them for another branch', () => {
@@ -105,6 +103,7 @@ describe('the contradictions between list and contents', () => {
       findContradictions(
         listedContents(groupRows([row(fields)]), hasAllRows, 'main', { files, skipped: [] }),
         manifestWith({ files }),
+        0,
       ).map(({ kind }) => kind);
     const deleted = { path: 'a.xlsx', action: 'delete' };
     expect([kinds({ path: 'b.xlsx' }, false), kinds({ ...deleted, branch: 'side' })]).toEqual([
@@ -119,7 +118,7 @@ describe('the contradictions between list and contents', () => {
     const previous = manifestWith({ files: [manifestFile('a.xlsx', { workbook: workbookOf(at({})) })] });
     const contents = { files: [manifestFile('a.xlsx', { sha256: 'older' })], skipped: [] };
     const kinds = (...rows: readonly WorkbookRow[]): unknown =>
-      findContradictions(listedContents(groupRows(rows), true, 'main', contents), previous).map(
+      findContradictions(listedContents(groupRows(rows), true, 'main', contents), previous, 0).map(
         ({ kind }) => kind,
       );
     const [side, both] = [
