@@ -80,6 +80,8 @@ export interface RepositoryFacts {
   readonly rows: RepositoryRows | null;
   /** Whether these are all: otherwise a missing row says nothing. */
   readonly hasAllRows: boolean;
+  /** Whether the list may lack rows of this very repository. A row of an unknown repository does not count: else each pass pulled all. */
+  readonly isUnread: boolean;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
   /** When the service was asked for its lists. Milliseconds since the epoch. */
@@ -98,6 +100,7 @@ export function repositoryFacts({
   return ({ repository }) => ({
     rows: rowsOf(repository.fullName),
     hasAllRows: hasAllRows(listing, repository),
+    isUnread: listing.unread.repositories.has(repository.fullName),
     branches: branches.get(repository.id) ?? [],
     listedAtMs: listing.takenAtMs,
   });

@@ -101,7 +101,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     meter.begins('publishing');
     const known = newManifest(pull, received, changes, listed, context.now());
     // A workbook changed after the first list, or its row is unreadable: a later list may lack it, and the contents must be asked again.
-    const isRead = listed?.rows === pull.rows && action.reason !== 'no-version-list';
+    const isRead = listed?.rows === pull.rows && !pull.isUnread;
     const isFinal = isRead && !borrowsOwn(known, before.manifest);
     const manifest = isFinal ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);

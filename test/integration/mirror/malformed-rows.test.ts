@@ -93,17 +93,21 @@ describe('a row of the list of workbooks that cannot be read', () => {
   );
 });
 
-it('a workbook that is deleted together with its unreadable row leaves with the next pass', async () => {
-  const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
-  service.write(repository, 'main', 'b.xlsx', 'b');
-  service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { name: 7 } : {});
-  await mirror.exactPass();
-  service.remove(repository, 'main', 'b.xlsx');
-  await mirror.exactPass({ trigger: 'schedule' });
-  service.takeRequests();
-  await mirror.pass({ trigger: 'schedule' });
-  expect(service.takeDownloads()).toStrictEqual([]);
-});
+it.each(['main', 'dev'])(
+  'a workbook of the branch %s that is deleted together with its unreadable row leaves with the next pass',
+  async (branch) => {
+    const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+    service.write(repository, branch, 'a.xlsx', 'a2');
+    service.write(repository, branch, 'b.xlsx', 'b');
+    service.knobs.listedAs = (path) => (path === 'b.xlsx' ? { name: 7 } : {});
+    await mirror.exactPass();
+    service.remove(repository, branch, 'b.xlsx');
+    await mirror.exactPass({ trigger: 'schedule' });
+    service.takeRequests();
+    await mirror.pass({ trigger: 'schedule' });
+    expect(service.takeDownloads()).toStrictEqual([]);
+  },
+);
 
 it('a branch that only a row names which cannot be read is mirrored all the same', async () => {
   const { command, service, text } = await startCommands();
