@@ -114,7 +114,7 @@ export function addServiceCommands(program: Command): void {
     .summary('end a key')
     .description(
       'The service refuses the key from now on.\n\n' +
-        'Example: workbook-mirror keys revoke 0b9f4c9e --serve-directory ./service',
+        'Example: workbook-mirror keys revoke 0b9f4c9e-8a7d-4e0e-9d0c-1f2a3b4c5d6e \\\n           --serve-directory ./service',
     )
     .argument('<id>', 'as in `keys list`');
 }
