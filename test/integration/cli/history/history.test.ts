@@ -254,6 +254,15 @@ it('the history ignores trees that it did not put there', async () => {
   expect(await kept(mirror)).toEqual([]);
 });
 
+it('a kept state whose manifest is damaged is listed without its facts', async () => {
+  const { mirror } = await retired();
+  const [entry] = await listHistory(mirror.diskSettings, null);
+  const file = `${entry?.folder ?? ''}.json`;
+  await rm(file);
+  await mkdir(file);
+  expect(await listHistory(mirror.diskSettings, null)).toMatchObject([{ target: 'Gone/main', files: null }]);
+});
+
 it('a state that was published before the clock was set back is restored by its listed time', async () => {
   const { service, mirror, repository } = await startMirrored('A', { 'plan.xlsx': 'v1' });
   service.write(repository, 'main', 'plan.xlsx', 'v2');
