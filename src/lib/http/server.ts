@@ -100,7 +100,7 @@ export function listenError(error: Error, { host, port }: ListenPlace, setting: 
   const code = 'code' in error ? String(error.code) : '';
   const [problem, advice] = REASONS[code] ?? [
     error.message,
-    'Give NAME an address of this machine, such as 127.0.0.1:9480.',
+    `Give NAME an address of this machine, such as 127.0.0.1:${port}.`,
   ];
   const message = `Cannot listen on ${host}, port ${port} (${setting}): ${problem}.`;
   return new MirrorError('http.unusable', message, { cause: error, hint: advice.replace('NAME', setting) });

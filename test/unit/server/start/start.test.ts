@@ -78,7 +78,11 @@ describe('an address to listen on', () => {
   it.each([
     ['EADDRINUSE', /another program listens there already/, /port for serve\.listen, or end/],
     ['EACCES', /may not listen there/, /from 1024 on for serve\.listen; lower/],
-    ['EOTHER', /serve\.listen\): odd\.$/, /Give serve\.listen an address of this machine/],
+    [
+      'EOTHER',
+      /serve\.listen\): odd\.$/,
+      /Give serve\.listen an address of this machine, such as 127\.0\.0\.1:80\./,
+    ],
   ])('that cannot be used is explained by its cause: %s', (code, message, hint) => {
     const cause = Object.assign(new Error('odd'), { code });
     const error = listenError(cause, { host: '127.0.0.1', port: 80 }, 'serve.listen');
