@@ -34,7 +34,7 @@ describe('the reference to a repository', () => {
     }
   });
 
-  it('by its id never leads to another repository that has taken its name since the list was read', async () => {
+  it('by an id that worked before leads to no other repository, not even one that took its name since the list was read', async () => {
     const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
     service.write(repository, 'main', 'a.xlsx', 'a2');
     service.fault = (path) => {
