@@ -30,8 +30,7 @@ import {
   rowsAbout,
 } from './new-manifest.ts';
 import { receive, rowsNow } from './receive.ts';
-import { type Pulled, pulled } from './record.ts';
-import { reportCached } from './reports.ts';
+import { type Pulled, pulled, reportCached } from './reports.ts';
 import type { Received } from './unpack.ts';
 
 /** Pull reasons that justify a download while a lease forbids publishing: the pull may find nothing new. */

@@ -1,7 +1,17 @@
+import { sinceMs } from '../../lib/time/monotonic.ts';
 import { isDeepStrictEqual } from 'node:util';
 import { type ErrorCode, EXIT_CODES, type ExitCode } from '../../lib/errors/errors.ts';
-import { type Action, type ActionResult, holdRule, isHeld, isPlannedHold } from '../plan/actions.ts';
-import type { ListedTarget } from '../plan/record.ts';
+import {
+  type Action,
+  type ActionResult,
+  type EndedResult,
+  type HoldAction,
+  holdRule,
+  isHeld,
+  isPlannedHold,
+} from '../plan/actions.ts';
+import { missingSentence } from '../plan/contradictions.ts';
+import type { Held, ListedTarget, Outcome, TargetRecord } from '../plan/record.ts';
 import {
   type Selection,
   type SelectionCheck,
@@ -12,7 +22,10 @@ import type { ReportedFailures } from '../state/schemas.ts';
 import { checkTargetList } from '../store/documents.ts';
 import { type Cached, cachedSentence } from '../upstream/answers.ts';
 import { type Listing, targetKey, type WorkbookRow } from '../upstream/listing.ts';
-import type { PassContext } from './context.ts';
+import type { Manifest } from '../store/manifest.ts';
+import type { PassContext, Pull } from './context.ts';
+import type { Changes } from './new-manifest.ts';
+import type { Received } from './unpack.ts';
 import type { FlaggedWorkbooks, PassEvent, PassEventFields, PassFinished, Trigger } from './events.ts';
 
 /** How many actions of each kind a plan has. */
@@ -250,4 +263,75 @@ export function reportSelection(
     emit({ name: 'selection.unmatched', ...each });
   if (reported.news('empty', selectsNothing(selection) ? [''] : []).length > 0)
     emit({ name: 'selection.empty', repositories, unmatched });
+}
+
+/** The events of the end of an action, as far as it is news. @param before the record before it */
+export function* newsOfEnd(
+  action: Action,
+  outcome: Outcome,
+  before: TargetRecord,
+  after: TargetRecord,
+): Generator<PassEvent> {
+  const target = action.path;
+  const { failure, held } = after;
+  if (outcome.kind === 'failed' && failure !== null) {
+    const { code, message, hint, attempts, nextAttemptAtMs } = failure;
+    yield { name: 'target.failed', target, code, message, hint, attempts, nextAttemptAtMs };
+  }
+  const isMoved = held?.subject === 'moved';
+  if (held !== null && !isMoved && !isSameHeld(before.held, held)) {
+    const { subject, deletions, of, digest, first } = held;
+    yield { name: 'deletion.held', target, subject, deletions, of, digest, first };
+  }
+  if (outcome.kind === 'missing') yield { name: 'target.missing', target, passes: after.missingPasses };
+  if (outcome.kind === 'absent' && before.absentSinceMs === null) yield { name: 'target.absent', target };
+  if (action.kind === 'hold' && (outcome.kind === 'held' || isMoved) && isNewHold(action, before))
+    yield { name: 'target.held', target, reason: action.reason, untilMs: action.untilMs };
+}
+
+/** Whether a hold differs from the last decision, and no other event reports it. */
+function isNewHold({ reason }: HoldAction, { decisions: [last] }: TargetRecord): boolean {
+  return holdRule(reason).isReportedElsewhere !== true && (last?.kind !== 'hold' || last.reason !== reason);
+}
+
+/** An unchanged deletion was reported when it was first held. */
+function isSameHeld(before: Held | null, { subject, digest, deletions }: Held): boolean {
+  return before?.subject === subject && before.digest === digest && before.deletions === deletions;
+}
+
+/** The result of a pull, and the events to emit once it is recorded. */
+export interface Pulled extends EndedResult {
+  readonly news?: readonly PassEvent[];
+}
+
+/** The result and the events for contents that were compared and, if they differed, published. */
+export async function pulled(
+  { context: { store }, action }: Pull,
+  { rewritten, downloadedBytes, isWhole, cached }: Received,
+  { previous, ...changes }: Changes,
+  manifest: Manifest,
+  method: string,
+  beganMs: number,
+): Promise<Pulled> {
+  const { path: target, reason } = action;
+  const { skipped, publishedAtMs, missing = [] } = manifest;
+  const added = changes.added.length;
+  const changed = changes.changed.length + rewritten.length;
+  const removed = changes.removed.length;
+  const changedFiles = added + changed + removed;
+  const news: PassEvent[] = [];
+  const [first] = skipped;
+  if (first !== undefined && changedFiles > 0)
+    news.push({ name: 'target.skipped_entries', target, count: skipped.length, first: first.path });
+  if (missing.length > 0 && !isDeepStrictEqual(missing, previous?.missing))
+    news.push({ name: 'listing.problem', problem: `${target}: ${missingSentence(missing)}` });
+  const durationMs = sinceMs(beganMs);
+  const files = manifest.files.length;
+  const facts = { target, reason, method, downloadedBytes, files, added, changed, removed, durationMs };
+  news.push({ name: 'target.pulled', ...facts });
+  const isExamined = isWhole && (previous === null || action.depth === 'bytes');
+  const tree = method === 'none' ? null : await store.inventory.note(target, manifest);
+  const asOf = cached === null ? {} : { asOfMs: cached.asOfMs };
+  const found = { changedFiles, publishedAtMs, tree, isExamined, isWhole, ...asOf };
+  return { action, outcome: { kind: 'pulled', ...found }, downloadedBytes, changedFiles, news };
 }
