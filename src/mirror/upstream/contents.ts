@@ -1,7 +1,7 @@
 import { type ReferenceForm, referencesFor } from '../../lib/api/references.ts';
 import { contentsPath, LAST_VERIFIED_HEADER } from '../../lib/api/requests.ts';
 import { onDisk } from '../../lib/errors/disk-errors.ts';
-import { MirrorError } from '../../lib/errors/errors.ts';
+import { type ErrorCode, MirrorError } from '../../lib/errors/errors.ts';
 import { type Answer, strongTag, type Cached } from './answers.ts';
 import { kindOf, contentsForbidden, statusError } from './failures.ts';
 import { isArchiveStart, isCompoundStart, provesItsEnd } from '../../lib/zip/whole-file.ts';
@@ -116,9 +116,10 @@ export class Contents {
         }
         absences.set(form, answer.status);
         // Its names may be another repository's since the list was read.
-        if (form === 'id' && this.#isFirstDoubt(repository, form)) break;
+        if (form === 'id' && this.#beginsDoubt(repository, form)) break;
       } catch (error) {
-        if (!isOfForm(error, trusted === null) || this.#isOfRightForm(error, repository, form)) throw error;
+        if (!isOfForm(error, trusted === null) || this.#beginsDoubt(repository, form, error.code))
+          throw error;
         failure ??= error;
       }
     }
@@ -163,13 +164,14 @@ export class Contents {
     return code === 'service.wrong_kind' ? this.#formOf(repository) : this.#proven.get(repository.id);
   }
 
-  /** Whether the form that gave these contents before has failed for the first time since: no reason to try another one yet. */
-  #isOfRightForm({ code }: MirrorError, repository: Repository, form: ReferenceForm): boolean {
-    return code !== 'contents.wrong_kind' && this.#isFirstDoubt(repository, form);
-  }
-
-  #isFirstDoubt({ id }: Repository, form: ReferenceForm): boolean {
-    if (form !== this.#proven.get(id) || this.#doubted.has(id)) return false;
+  /**
+   * Notes that a form has failed, unless it found contents of another kind.
+   * @param code of the error; left out if the contents are absent
+   * @returns whether it gave these contents before, and fails for the first time since: no reason to try another one yet
+   */
+  #beginsDoubt({ id }: Repository, form: ReferenceForm, code?: ErrorCode): boolean {
+    if (form !== this.#proven.get(id) || code === 'contents.wrong_kind' || this.#doubted.has(id))
+      return false;
     this.#doubted.add(id);
     return true;
   }
