@@ -67,14 +67,14 @@ export function targetPath(asked: string, mirror: string, paths: readonly string
   return namedPath(asked, mirror, (path) => [targetsOf, matchesOf].some((of) => of(path, paths).length > 0));
 }
 
-/** The targets that a name means; `path` is that of the only one, or the given one if there is none. */
+/** Finds the targets that a name means. `path` is the path of the first one; if there is none, the given path. */
 function findTarget(asked: string, mirror: string, known: Iterable<string>) {
   const paths = [...new Set(known)].sort();
   const path = targetPath(asked, mirror, paths);
   const targets = targetsOf(path, paths);
-  const [only = path] = targets;
-  const isRepository = only !== path && writtenName(only) !== path.normalize('NFC');
-  return { path: only, targets, isRepository, isOne: targets.length < 2 && !isRepository };
+  const [first = path] = targets;
+  const isRepository = first !== path && writtenName(first) !== path.normalize('NFC');
+  return { path: first, targets, isRepository, isOne: targets.length < 2 && !isRepository };
 }
 
 /**

@@ -80,7 +80,10 @@ export interface RepositoryFacts {
   readonly rows: RepositoryRows | null;
   /** Whether these are all: otherwise a missing row says nothing. */
   readonly hasAllRows: boolean;
-  /** Whether the list may lack rows of this very repository. A row of an unknown repository does not count: else each pass pulled all. */
+  /**
+   * Whether the list may lack rows of this very repository. A row of an unknown repository does not count: otherwise each pass would pull
+   * every changed target.
+   */
   readonly isUnread: boolean;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];

@@ -99,7 +99,7 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const listed = await agreedList(pull, received, changes, pull.record.doubt, context.now);
     meter.begins('publishing');
     const known = newManifest(pull, received, changes, listed, context.now());
-    // A workbook changed after the first list, or its row is unreadable: a later list may lack it, and the contents must be asked again.
+    // If a workbook changed after the first list, or its row is unreadable, later lists may lack it: only the contents show whether it stays.
     const isRead = listed?.rows === pull.rows && !pull.isUnread;
     const isFinal = isRead && !borrowsOwn(known, before.manifest);
     const manifest = isFinal ? known : { ...known, fingerprint: null };
