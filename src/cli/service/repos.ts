@@ -1,11 +1,11 @@
 import { createReadStream } from 'node:fs';
-import { text } from 'node:stream/consumers';
 
 import type { Command } from 'commander';
 
 import type { RequestOf } from '../../app/tasks/requests.ts';
 import { systemCode } from '../../lib/errors/disk-errors.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
+import { readBody, RequestError } from '../../lib/http/request.ts';
 import { counted } from '../../lib/text/humanize.ts';
 import type { TerminalText } from '../../lib/text/terminal-text.ts';
 import type { RepositoryList } from '../../mirror/upstream/lists.ts';
@@ -66,14 +66,21 @@ export async function repositoryOf({
   return { url, username, password: await readPassword(passwordFile) };
 }
 
+/** Far longer than any password, in bytes: a wrong path must not fill the memory. */
+const LIMIT_BYTES = 65_536;
+
 /** Reads the file of a password. Errors do not name the path: a user may have given the password itself instead. */
 async function readPassword(path: string): Promise<string> {
   const stream = path === '-' ? process.stdin : createReadStream(path);
-  const content = await text(stream).catch((error: unknown) => {
+  const body = await readBody(stream, LIMIT_BYTES).catch((error: unknown) => {
+    const isLong = error instanceof RequestError;
+    const why = isLong
+      ? 'is too long for a password'
+      : `cannot be read (${systemCode(error) ?? 'unknown error'})`;
     const hint = 'Give the path of a file that holds the password, or - for standard input.';
-    throw invalid(`--password-file: cannot be read (${systemCode(error) ?? 'unknown error'}).`, hint);
+    throw invalid(`--password-file: ${why}.`, hint);
   });
-  const password = content.replace(/\r?\n$/, '');
+  const password = body.toString().replace(/\r?\n$/, '');
   if (password !== '') return password;
   throw invalid('--password-file is empty.', 'Write the password into it, on one line.');
 }

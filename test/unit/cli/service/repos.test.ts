@@ -30,8 +30,10 @@ describe('repos create', () => {
     await expect(repositoryOf(flags)).rejects.toMatchObject({ code: 'usage.invalid' });
   });
 
-  it('refuses a file without a password', async () => {
-    const refused = repositoryOf({ url: 'u', username: 'n', passwordFile: await passwordIn('\n') });
-    await expect(refused).rejects.toMatchObject({ code: 'usage.invalid' });
+  it('refuses a file without a password, and one that is too long for a password', async () => {
+    for (const text of ['\n', 'x'.repeat(70_000)]) {
+      const refused = repositoryOf({ url: 'u', username: 'n', passwordFile: await passwordIn(text) });
+      await expect(refused).rejects.toMatchObject({ code: 'usage.invalid' });
+    }
   });
 });
