@@ -114,16 +114,14 @@ export function statusOfTargets(
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus[] {
-  const records = recordsUpToNow(remembered, nowMs);
-  const seen = new Set<string>();
+  const left = recordsUpToNow(remembered, nowMs);
   const statuses = published.map((tree) => {
     const key = treeKey(tree);
-    seen.add(key);
-    return publishedStatus(tree, records.get(key) ?? null, policy, nowMs);
+    const record = left.get(key) ?? null;
+    left.delete(key);
+    return publishedStatus(tree, record, policy, nowMs);
   });
-  for (const [key, record] of records) {
-    if (!seen.has(key)) statuses.push(unpublishedStatus(record, policy, nowMs));
-  }
+  for (const record of left.values()) statuses.push(unpublishedStatus(record, policy, nowMs));
   return statuses.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 
@@ -146,16 +144,21 @@ function publishedStatus(
   const isStale = isOlder(knownAtMs, policy.maxStalenessMs, nowMs) || !tree.treePresent || isUnproven;
   const drift = driftOf(record, nowMs);
   return {
-    ...statusOf(record, publishedState(tree, policy, record, stateOf(record, isStale, drift)), isStale),
     target: tree.path,
     repository: tree.repository.fullName,
+    ...record.target,
+    state: publishedState(tree, policy, record, stateOf(record, isStale, drift)),
+    isStale,
     verifiedAtMs,
     changedAtMs: tree.publishedAtMs,
     checkedAtMs: latestKnown(nowMs, checkedTimesMs),
     nextFullCheckAtMs: lastCheckMs === 0 ? nowMs : fullCheckDueMs(record.target, lastCheckMs, periodMs),
+    nextAttemptAtMs: record.failure?.nextAttemptAtMs ?? null,
     fingerprint: tree.fingerprint,
     files: tree.fileCount,
     sizeBytes: tree.sizeBytes,
+    failure: record.failure,
+    held: record.held,
     drift,
     restoredAtMs: isRestored ? tree.restoredAtMs : null,
     missingWorkbooks: tree.missing,
@@ -173,6 +176,7 @@ function driftOf({ drift, checkedAtMs }: TargetRecord, nowMs: number): TargetSta
   return isRepaired ? null : shown;
 }
 
+/** The status of a target without a tree. */
 function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: number): TargetStatus {
   const isPending = record.absentSinceMs === null && record.failure === null && record.held === null;
   // A new branch is late, too, once it has waited for longer than `maxStaleness`.
@@ -180,18 +184,12 @@ function unpublishedStatus(record: TargetRecord, policy: StatusPolicy, nowMs: nu
   const isStale = sinceMs === null || isOlder(sinceMs, policy.maxStalenessMs, nowMs);
   // A tree with a record, but neither files nor a manifest, is lost.
   const waiting = record.tree === null ? 'pending' : 'damaged';
-  const state = isPending ? waiting : stateOf(record, isStale, null);
-  return statusOf(record, state, isStale);
-}
-
-/** The status of a target without a tree. */
-function statusOf(record: TargetRecord, state: TargetState, isStale: boolean): TargetStatus {
   const { target, repository, verifiedAtMs, checkedAtMs, failure, held } = record;
   return {
     target: `${repository}/${branchSegment(target.branch)}`,
     repository,
     ...target,
-    state,
+    state: isPending ? waiting : stateOf(record, isStale, null),
     isStale,
     verifiedAtMs,
     changedAtMs: null,

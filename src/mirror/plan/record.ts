@@ -245,7 +245,7 @@ export function aboutTree(record: TargetRecord, publishedAtMs: number | null): T
 export function recordsUpToNow(
   records: ReadonlyMap<string, TargetRecord>,
   nowMs: number,
-): ReadonlyMap<string, TargetRecord> {
+): Map<string, TargetRecord> {
   return new Map([...records].map(([key, record]) => [key, upToNow(record, nowMs)]));
 }
 
