@@ -1,5 +1,5 @@
 import { MirrorError } from '../../lib/errors/errors.ts';
-import { leadsBelow } from '../../lib/paths/file-name.ts';
+import { isTargetPath } from '../../lib/paths/file-name.ts';
 import { ownCommand } from '../../lib/text/own-command.ts';
 import { readHistory } from '../../mirror/store/history/history.ts';
 import { manifestPaths, readManifestFile } from '../../mirror/store/inventory.ts';
@@ -63,7 +63,7 @@ export type TargetOnDisk = Awaited<ReturnType<typeof readTarget>>;
  * @throws MirrorError `disk.*`
  */
 export async function readTarget(layout: DirectoryLayout, path: string) {
-  if (!leadsBelow(path)) return { path, published: null, kept: [] };
+  if (!isTargetPath(path)) return { path, published: null, kept: [] };
   // Read before the history: a publish in between then only adds a state that is known to be this one.
   const found = await readManifestFile(manifestPath(layout, path));
   const { manifest = null } = found ?? {};

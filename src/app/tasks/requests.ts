@@ -8,7 +8,7 @@ import { approvalSchema } from '../../mirror/plan/guard.ts';
 const path = z.string().refine(isTargetPath);
 
 /** Names of targets, as a person gives them. */
-const names = z.array(z.string().min(1)).readonly();
+const names = z.array(z.string()).readonly();
 
 const nothing = z.strictObject({});
 const named = z.strictObject({ targets: names });
@@ -22,7 +22,7 @@ export const REQUESTS = {
   poll: z.strictObject({ targets: names.optional(), wait: z.boolean().default(false) }),
   status: nothing,
   plan: nothing,
-  diff: z.strictObject({ target: path }),
+  diff: z.strictObject({ target: z.string() }),
   /** `targets`: all if omitted; `expect`: how many the directory must have, any number but none if omitted. */
   repair: z.strictObject({
     targets: z.array(path).readonly().optional(),

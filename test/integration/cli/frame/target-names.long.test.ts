@@ -129,6 +129,17 @@ it.each(['poll', 'retry'])(
   },
 );
 
+it('a text that cannot be the path of a target is an unknown name', async () => {
+  const { run } = await mirrored();
+  for (const name of ['', 'Salse', '../Sales/main', `${'x'.repeat(300)}/main`]) {
+    for (const line of ['poll', 'retry', 'forget --yes', 'verify --repair', 'diff', 'diff --upstream']) {
+      const { stderr, exitCode } = await run(...line.split(' '), name);
+      expect([line, exitCode]).toEqual([line, 2]);
+      expect(stderr, line).toContain(`No target is named ${JSON.stringify(name)}`);
+    }
+  }
+});
+
 it('log refuses a file, and names the command that explains it', async () => {
   const { run } = await mirrored();
   const refused = await run('log', 'Sales/main/plan.xlsx');
