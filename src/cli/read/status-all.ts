@@ -132,6 +132,6 @@ function describeTrouble(
   return [
     report.failure !== null && `! Shard ${index}: ${report.failure}`,
     report.notWell > 0 &&
-      `! Shard ${index}: ${counted(report.notWell, 'target')} with problems; \`${ownCommand('status --shard', `${index}/${count}`)}\` names them.`,
+      `! Shard ${index}: ${counted(report.notWell, 'target')} with problems; \`${ownCommand(`status --shard ${index}/${count}`)}\` names them.`,
   ];
 }

@@ -19,7 +19,7 @@ function namedCommands(): string[] {
   return [...new Set(found)].filter((command) => !command.startsWith('$')).sort();
 }
 
-/** The words of a command line that the program does not know. */
+/** The words of a command line that the program does not know, and a flag at its end whose value would be another flag. */
 function unknownParts(program: Command, words: readonly string[]): string[] {
   let command = program;
   const unknown: string[] = [];
@@ -27,7 +27,8 @@ function unknownParts(program: Command, words: readonly string[]): string[] {
     const child = command.commands.find((each) => each.name() === word || each.aliases().includes(word));
     if (child !== undefined) command = child;
     else if (word.startsWith('--')) {
-      if (!command.options.some(({ long }) => long === word)) unknown.push(word);
+      const option = command.options.find(({ long }) => long === word);
+      if (option === undefined || (option.required && word === words.at(-1))) unknown.push(word);
     } else if (command.registeredArguments.length === 0) unknown.push(word);
   }
   return unknown;
