@@ -93,7 +93,7 @@ export function flagsOf(command: Command): Record<string, string | string[]> {
 }
 
 /** The settings that a command needs for the disk. */
-const OF_DISK: ReadonlySet<string> = new Set(['directory', 'state']);
+const OF_DISK: ReadonlySet<string> = new Set(['directory', 'shard', 'state']);
 
 /**
  * The flags of this process that suggested commands must repeat, because the settings file of the machine lacks them. Flags count only for

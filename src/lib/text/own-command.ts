@@ -15,7 +15,7 @@ export function programOf(env: NodeJS.ProcessEnv): string {
 }
 
 /** The commands that use the service. */
-const OF_SERVICE: ReadonlySet<string> = new Set('sync run plan retry probe repos workbooks'.split(' '));
+const OF_SERVICE: ReadonlySet<string> = new Set('sync run plan poll retry probe repos workbooks'.split(' '));
 
 // A fact about the process, like process.argv; it is set once, before any message names a command.
 let invocation: Invocation = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
@@ -42,8 +42,11 @@ export function ownCommand(command: string, ...names: readonly string[]): string
   const isOfService =
     OF_SERVICE.has(verb) || command.startsWith('verify --repair') || command.startsWith('diff --upstream');
   const flags = verb === 'help' ? [] : isOfService ? invocation.passFlags : invocation.diskFlags;
+  // A command may name another shard than this process has.
+  const replaced = command.includes(' --shard ') ? flags.indexOf('--shard') : -1;
+  const others = replaced === -1 ? flags : flags.toSpliced(replaced, 2);
   const end = names.some((name) => name.startsWith('-')) ? ['--'] : [];
-  return [invocation.program, command, ...flags.map(quotedWhereNeeded), ...end, ...names.map(quoted)].join(
+  return [invocation.program, command, ...others.map(quotedWhereNeeded), ...end, ...names.map(quoted)].join(
     ' ',
   );
 }

@@ -41,6 +41,17 @@ describe('a command that the program names', () => {
     );
   });
 
+  it('repeats the shard, unless it names one', () => {
+    const onLine = { directory: '/m', shard: '1/2', 'service.baseUrl': 'https://service/api' };
+    rememberInvocation(called({}, onLine));
+    expect(ownCommand('approve', 'a')).toBe("workbook-mirror approve --directory /m --shard 1/2 'a'");
+    expect(ownCommand('status --shard 2/2')).toBe('workbook-mirror status --shard 2/2 --directory /m');
+    // Without a daemon it makes the pass.
+    expect(ownCommand('poll')).toBe(
+      'workbook-mirror poll --service-base-url https://service/api --directory /m --shard 1/2',
+    );
+  });
+
   it('repeats a directory from the environment', () => {
     const sources = { directory: { kind: 'environment', detail: 'X' } } as const;
     rememberInvocation(called({ settings: { directory: '/m' }, sources }));
