@@ -169,8 +169,11 @@ function describeSelection({ selection }: StoredPass): Lines {
   ];
 }
 
-function describeLastPass({ lastPass, holder }: StatusReport, ago: (timeMs: number) => string): string {
-  if (lastPass === null && holder?.isAlive === true) return 'No pass has finished yet.';
+function describeLastPass(report: StatusReport, ago: (timeMs: number) => string): string | null {
+  const { lastPass, holder, live, shard, hasOthers } = report;
+  // Each shard has its own record of passes.
+  if (lastPass === null && shard === null && hasOthers) return null;
+  if (lastPass === null && (holder?.isAlive === true || live !== null)) return 'No pass is on record yet.';
   if (lastPass === null)
     return `No pass is on record: \`${ownCommand('sync')}\` makes one, \`${ownCommand('run')}\` makes them on the schedule.`;
   const { startedAtMs, failure, summary } = lastPass;

@@ -35,28 +35,28 @@ describe('the head of a status', () => {
 
   it.each<[string, Partial<Report>, readonly RegExp[]]>([
     ['of a mirror without a daemon', {}, [/^No pass is on record/]],
-    ['next to instances with shares', { hasOthers: true }, [/^! Several shards share/, /^No pass is on/]],
+    ['next to instances with shares', { hasOthers: true }, [/^! Several shards share/]],
     [
       'of a daemon in its first pass',
       { holder: { pid: 7, sinceMs: 0, isAlive: true } },
-      [/^No pass has finished yet\.$/, /^Running: process 7 since/],
+      [/^No pass is on record yet\.$/, /^Running: process 7 since/],
     ],
-    ['of a daemon that waits', { live: LIVE }, [/^No pass is on record/]],
+    ['of a daemon that waits', { live: LIVE }, [/^No pass is on record yet\.$/]],
     [
       'of a daemon that cannot read its state',
       { live: { ...LIVE, stateProblem: 'The disk is full. Free some space.' } },
-      [/^No pass is on record/, /^! Nothing counts as fresh: The disk is full\. Free some space\.$/],
+      [/^No pass is on record yet\.$/, /^! Nothing counts as fresh: The disk is full\. Free some space\.$/],
     ],
     [
       'of a daemon that knows when it goes on',
       { live: { ...LIVE, nextPassAtMs: 20_000 } },
-      [/^No pass is on record/, /^Next pass: 1970-01-01T00:00:20Z$/],
+      [/^No pass is on record yet\.$/, /^Next pass: 1970-01-01T00:00:20Z$/],
     ],
     [
       'of a daemon that compares trees',
       { live: { ...LIVE, isListed: false, pass, scan: { doneTargets: 1, targets: 2 } } },
       [
-        /^No pass is on record/,
+        /^No pass is on record yet\.$/,
         /^Current pass: began .*, 1 of 3 targets pulled$/,
         /^Compared with their manifests: 1 of 2 trees$/,
         /^! No pass of the daemon under its present settings is on record yet/,
