@@ -90,7 +90,7 @@ function describePolls({ nextPassAtMs, isAttended }: Explanation): string {
     return `  no daemon runs: \`${ownCommand('sync')}\` polls the versions now, \`${ownCommand('run')}\` on the schedule`;
   if (nextPassAtMs === null)
     return '  the versions are polled on the schedule of the daemon, which is not in these settings';
-  const isUnsure = isAttended === null ? ', if the daemon runs (its lock cannot be read)' : '';
+  const isUnsure = isAttended === null ? ', if a daemon runs' : '';
   return `  the versions are polled at ${utcTime(nextPassAtMs)}${isUnsure}`;
 }
 
