@@ -41,6 +41,13 @@ it('colours that are forbidden and forced cause no warning of Node', async () =>
   expect(stderr).toBe('');
 });
 
+it('a command whose reader goes away still ends with its exit code', async () => {
+  const status = start(['status'], { WORKBOOK_MIRROR_DIRECTORY: await temporaryFolder() });
+  status.child.stdout.destroy();
+  // Nothing was mirrored there.
+  expect(await status.ended).toMatchObject({ exitCode: 1, stderr: '' });
+});
+
 it('an unhandled error is reported as text, and ends the program as a defect', async () => {
   const script = String.raw`process.on('SIGWINCH', () => { throw new Error('odd\u009b2J\n    at nobody'); })`;
   const running = start(

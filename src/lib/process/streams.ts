@@ -108,8 +108,8 @@ export function writeBytes(bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Ends in order if the reader of the output is gone, as with `| head -1`: a command that runs on is asked to stop,
- * any other ends, with 1 if half of a file is useless. Output that cannot be written for another reason, for example a full disk, is
+ * Ends in order if the reader of the output is gone, as with `| head -1`: a command that runs on is asked to stop, any other ends with
+ * its exit code, and with 1 if half of a file is useless. Output that cannot be written for another reason, for example a full disk, is
  * reported as an error, unless the program continues ({@link endUnwrittenWith}).
  */
 export function endWithOutput(): void {
@@ -120,7 +120,7 @@ export function endWithOutput(): void {
       process.exit(output.unwrittenExitCode);
     }
     if (output.isOneWhole) process.exit(EXIT_CODES.incomplete);
-    if (process.listenerCount('SIGTERM') === 0) process.exit(EXIT_CODES.ok);
+    if (process.listenerCount('SIGTERM') === 0) process.exit();
     process.kill(process.pid, 'SIGTERM');
   });
   process.stderr.on('error', () => {});
