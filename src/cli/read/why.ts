@@ -124,7 +124,7 @@ function describeNext(explanation: Explanation): Lines {
         held.first.length < held.deletions &&
         `    … \`${ownCommand('diff --upstream', name)}\` lists all of them`,
       isApproved
-        ? `  approved: the next pass carries it out; ${ownCommand('poll')} makes one now`
+        ? `  approved: the next pass carries it out; \`${ownCommand('poll')}\` makes one now`
         : `  to approve: ${ownCommand('approve', name)}`,
     ],
     failure !== null && [

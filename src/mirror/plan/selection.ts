@@ -175,7 +175,7 @@ export function isOtherServiceApproved(
     'directory.other_service',
     `The service at ${address} lists none of the ${held} that the directory holds, which came from ${former}. Nothing was published or retired.`,
     {
-      hint: `Set service.baseUrl back, or give this service a directory of its own. To mirror it here all the same, and retire the present targets like any others that are gone: ${ownCommand('approve --all')}.`,
+      hint: `Set service.baseUrl back, or give this service a directory of its own. \`${ownCommand('approve --all')}\` mirrors it here all the same, and retires the present targets like any others that are gone.`,
     },
   );
 }

@@ -35,6 +35,7 @@ describe('another service in the same directory', () => {
       expect(stderr).toContain(service.baseUrl);
       expect(stderr).toContain(other.baseUrl);
       expect(stderr.match(/lists none of the 2 repositories/g)).toHaveLength(1);
+      expect(stderr).toMatch(/`workbook-mirror approve --all --directory \S+` mirrors it here all the same/);
     }
     const planned = await command(['plan'], settings);
     expect({ exitCode: planned.exitCode, text: planned.stderr }).toMatchObject({ exitCode: 1 });
