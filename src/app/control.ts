@@ -5,6 +5,7 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import { closing } from '../lib/concurrency/shared-work.ts';
+import { readLockHolder } from '../lib/disk/lock.ts';
 import { systemCode } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { request } from '../lib/http/node-http.ts';
@@ -144,7 +145,7 @@ function notTaken(why: string, { root }: DirectoryLayout): MirrorError {
 
 /** Uses the socket of a directory. @returns null if no process listens @throws MirrorError `daemon.absent` if this user has no access */
 async function onSocket<T>(
-  { controlSocket, root }: DirectoryLayout,
+  { controlSocket, lockFile, root }: DirectoryLayout,
   use: (socketPath: string) => Promise<T>,
 ): Promise<T | null> {
   try {
@@ -154,6 +155,8 @@ async function onSocket<T>(
     const code = systemCode(error) ?? '';
     if (ABSENT_CODES.has(code)) return null;
     if (code !== 'EACCES' && code !== 'EPERM') throw error;
+    // The socket of a crashed daemon refuses other users, too.
+    if ((await readLockHolder(lockFile))?.isAlive === false) return null;
     throw new MirrorError('daemon.absent', `This user may not ask the daemon in ${root}.`, {
       cause: error,
       hint: 'Run the command as the user of the daemon, as root, or, where the group may write to the directory, as a member of that group.',

@@ -1,12 +1,14 @@
+import { execFile } from 'node:child_process';
 import { chmod, chown, cp, lstat, mkdir, readdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 
 import { expect, it } from 'vitest';
 import { z } from 'zod';
 
 import { MAIN } from '../support/built.ts';
 import { startEmbedded } from '../support/embedded.ts';
-import { run, start } from '../support/program.ts';
+import { cleanEnvironment, run, start, startDaemon } from '../support/program.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A user who owns nothing else here. */
@@ -75,6 +77,19 @@ it.runIf(process.getuid?.() === 0)(
     expect(await notOf(DAEMON, directory)).toEqual(['.workbook-mirror/note']);
   },
 );
+
+it.runIf(process.getuid?.() === 0)('a user works where a daemon of another user crashed', async () => {
+  const { settings, directory } = await startEmbedded();
+  await chmod(join(directory, '..'), 0o711);
+  const daemon = await startDaemon(settings);
+  daemon.child.kill('SIGKILL');
+  await daemon.ended;
+  await giveTo(DAEMON, directory);
+  await chown(join(directory, '.workbook-mirror/control.sock'), 0, 0);
+  const asOwner = { uid: DAEMON, gid: DAEMON, env: cleanEnvironment(settings) };
+  const polled = await promisify(execFile)(process.execPath, [MAIN, 'poll'], asOwner);
+  expect(polled.stderr).toContain('nothing to pull');
+});
 
 it.runIf(process.getuid?.() === 0)(
   'hooks that root runs in the directory of another user have the rights of that user only',
