@@ -46,6 +46,7 @@ describe('a command next to a daemon, without keys', () => {
     expect(synced).toMatchObject({ exitCode: 0, stderr: saying('A daemon runs here, so it makes the pass') });
     expect(JSON.parse(synced.stdout)).toMatchObject({ summary: { pulled: 1 } });
     expect(await readFile(join(directory, 'mirror/A/main/0.xlsx'), 'utf8')).toBe('another version');
+    expect(await on('sync', '--quiet')).toMatchObject({ exitCode: 0, stdout: '', stderr: '' });
     service.fault = () => ({ kind: 'status', status: 401 });
     expect(await on('sync')).toMatchObject({ exitCode: 3, stderr: saying('refuse') });
     const flagged = await on('sync', '--content', 'all');

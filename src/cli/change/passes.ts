@@ -9,7 +9,7 @@ import { ownCommand } from '../../lib/text/own-command.ts';
 import { say, type TerminalText } from '../../lib/text/terminal-text.ts';
 import { manifestPaths } from '../../mirror/store/inventory.ts';
 import { layoutOf } from '../../mirror/store/layout.ts';
-import { type Outcome, tell, textOf } from '../frame/output.ts';
+import { loudness, type Outcome, tell, textOf } from '../frame/output.ts';
 import {
   daemonsOf,
   exitCodeOfShards,
@@ -126,7 +126,8 @@ export async function runSync(command: Command): Promise<Outcome> {
 
 /** Asks the daemons for the pass. @throws MirrorError the error of a pass that failed as a whole */
 async function syncBeside(command: Command, daemons: readonly TaskRunner[]): Promise<readonly PassOutcome[]> {
-  tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait')}\`.`);
+  if (loudness() !== 'quiet')
+    tell(say`A daemon runs here, so it makes the pass: this is \`${ownCommand('poll --wait')}\`.`);
   warnOfFlags(command);
   const passes = await askForPasses(daemons, [], true);
   return passes.flatMap(({ outcome }) => {
