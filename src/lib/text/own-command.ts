@@ -14,8 +14,10 @@ export function programOf(env: NodeJS.ProcessEnv): string {
   return /^["']?workbook-mirror\b/.test(script) ? 'npx workbook-mirror' : 'workbook-mirror';
 }
 
-/** The commands that use the service. */
-const OF_SERVICE: ReadonlySet<string> = new Set('sync run plan poll retry probe repos workbooks'.split(' '));
+/** The commands that use the service, mirrored or embedded. */
+const OF_SERVICE: ReadonlySet<string> = new Set(
+  'sync run plan poll retry probe repos workbooks keys'.split(' '),
+);
 
 // A fact about the process, like process.argv; it is set once, before any message names a command.
 let invocation: Invocation = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };

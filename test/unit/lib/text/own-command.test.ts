@@ -41,6 +41,11 @@ describe('a command that the program names', () => {
     );
   });
 
+  it('repeats the directory of the embedded service for its keys', () => {
+    rememberInvocation(called({}, { 'serve.directory': '/service' }));
+    expect(ownCommand('keys list')).toBe('workbook-mirror keys list --serve-directory /service');
+  });
+
   it('repeats the shard, unless it names one', () => {
     const onLine = { directory: '/m', shard: '1/2', 'service.baseUrl': 'https://service/api' };
     rememberInvocation(called({}, onLine));
