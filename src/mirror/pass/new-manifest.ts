@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { type ListedContents, missingWorkbooks } from '../plan/contradictions.ts';
 import { fingerprintOfTree, isDeletion, type RepositoryRows, workbookOf } from '../plan/workbooks.ts';
@@ -93,6 +94,14 @@ export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): b
   const before = new Set(previous?.borrowed);
   const shown = new Set(borrowed.filter((path) => !before.has(path)));
   return previous?.files.some(({ path, workbook }) => workbook !== undefined && shown.has(path)) === true;
+}
+
+/**
+ * Whether a list has no row of a repository whose contents hold workbooks, so that its rows say nothing: for example its token does not
+ * see the repository, or the service is building the list again.
+ */
+export function isSilent({ rows }: Pick<ListedContents, 'rows'>, files: readonly ManifestFile[]): boolean {
+  return rows.all.length === 0 && files.some(({ path }) => isWorkbookName(path));
 }
 
 /** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */

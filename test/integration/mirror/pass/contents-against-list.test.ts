@@ -46,8 +46,8 @@ async function user(
         Object.values(await status()).map(({ target, state }) => [target.split('/').at(-1) ?? '', state]),
       ),
     file: (name: string) => join(tree(`${fullName}/main`), name),
-    /** The published tree: its files with their texts. */
-    tree: () => textsIn(tree(`${fullName}/main`)),
+    /** The published tree of a branch: its files with their texts. */
+    tree: (branch = 'main') => textsIn(tree(`${fullName}/${branch}`)),
     /** The versions that the manifest names, by path. */
     versions: async () => {
       const { files: listed } = JSON.parse(await text(`manifests/${fullName}/main.json`)) as {
@@ -438,4 +438,30 @@ it('a new version that the contents lack is accepted once, also while another ro
   Object.assign(repository.branches.get('main')?.versions.get('a.xlsx') ?? {}, { createdAt: new Date() });
   expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
   expect(await mirror.syncUntilFresh()).toEqual([0]);
+});
+
+describe('a list that has no row of a repository with workbooks', () => {
+  /** A list of workbooks without rows: a token that sees no repository gets it. */
+  const arrange = (rows: unknown[]): unknown[] =>
+    rows.filter((row) => !(row instanceof Object && 'integration' in row));
+
+  it('verifies nothing once the contents are believed', async () => {
+    const mirror = await user();
+    await mirror.syncUntilFresh();
+    mirror.service.knobs.arrange = arrange;
+    expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+    for (const text of ['a2', 'a3']) {
+      mirror.service.write(mirror.repository, 'main', 'a.xlsx', text);
+      expect(await mirror.syncUntilFresh()).toEqual([0]);
+      expect(await mirror.tree()).toMatchObject({ 'a.xlsx': text });
+    }
+  });
+
+  it('verifies nothing from the first pass on', async () => {
+    const mirror = await user({ arrange });
+    await mirror.syncUntilFresh();
+    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+    expect(await mirror.tree('HEAD')).toMatchObject({ 'a.xlsx': 'a2' });
+  });
 });
