@@ -97,11 +97,16 @@ export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): b
 }
 
 /**
- * Whether a list has no row of a repository whose contents hold workbooks, so that its rows say nothing: for example its token does not
- * see the repository, or the service is building the list again.
+ * Whether a list cannot show every change of a tree. It has no row of its repository, although the contents hold workbooks: for example its
+ * token does not see the repository, or the service is building the list again. Or it may lack rows, and lacks one of a workbook that was listed.
  */
-export function isSilent({ rows }: Pick<ListedContents, 'rows'>, files: readonly ManifestFile[]): boolean {
-  return rows.all.length === 0 && files.some(({ path }) => isWorkbookName(path));
+export function mayHideChanges(
+  { rows, byFile }: Pick<ListedContents, 'rows' | 'byFile'>,
+  { files, borrowed }: Pick<Manifest, 'files' | 'borrowed'>,
+): boolean {
+  if (rows.all.length === 0) return files.some(({ path }) => isWorkbookName(path));
+  const shown = new Set(borrowed);
+  return files.some(({ path, workbook }) => workbook !== undefined && !byFile.has(path) && !shown.has(path));
 }
 
 /** Whether there is no tag that could vouch for contents, or every byte was compared before under the present one. */

@@ -465,3 +465,18 @@ describe('a list that has no row of a repository with workbooks', () => {
     expect(await mirror.tree('HEAD')).toMatchObject({ 'a.xlsx': 'a2' });
   });
 });
+
+it('contents that still have a workbook do not count for a list that may lack rows', async () => {
+  const mirror = await user({ countOffset: 1 });
+  await mirror.syncUntilFresh();
+  const late = contentsNow(mirror);
+  mirror.service.knobs.contentsOf = () => late;
+  mirror.service.remove(mirror.repository, 'main', 'b.xlsx');
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  mirror.service.knobs.contentsOf = null;
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(await mirror.tree()).toEqual({ 'a.xlsx': 'a1', 'notes.txt': 'n1' });
+  mirror.service.takeRequests();
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(mirror.service.takeDownloads()).toEqual([]);
+});
