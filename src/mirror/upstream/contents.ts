@@ -109,9 +109,7 @@ export class Contents {
         const target = contentsPath(text, undefined, branchParameter(request.branch));
         const answer = await this.#receive(target, { ...request, what: 'archive' }, readArchive);
         if (answer.kind !== 'absent') {
-          this.#memory.referenceForm = form;
-          this.#proven.set(repository.id, form);
-          this.#doubted.delete(repository.id);
+          this.#remember(repository, form, absences.has('id'));
           return answer;
         }
         absences.set(form, answer.status);
@@ -154,6 +152,13 @@ export class Contents {
     if (target === null) return null;
     const asked = { ...CONTENTS, target, signal };
     return this.transport.send(asked, (answer) => Promise.resolve(isThere(answer, path)));
+  }
+
+  /** Remembers a form that found contents. One repository that is gone by its id disproves no ids that find others. */
+  #remember({ id }: Repository, form: ReferenceForm, isGoneById: boolean): void {
+    this.#proven.set(id, form);
+    this.#doubted.delete(id);
+    if (!isGoneById || ![...this.#proven.values()].includes('id')) this.#memory.referenceForm = form;
   }
 
   /**

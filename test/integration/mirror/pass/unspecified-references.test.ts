@@ -50,6 +50,18 @@ describe('the reference to a repository', () => {
     await mirror.expectExact();
   });
 
+  it('stays the id for all others if one repository was found by its name alone, even after a restart', async () => {
+    const { service, mirror, repository } = await startMirrored('Plan', { 'a.xlsx': 'a' });
+    const late = service.addRepository('Late', { 'a.xlsx': 'late' });
+    service.failTimes(`${late.id}/contents`, 1, { kind: 'status', status: 404 });
+    await mirror.exactPass();
+    await mirror.restart();
+    service.takeRequests();
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    await mirror.exactPass();
+    expect(service.takeDownloads()[0]).toContain(repository.id);
+  });
+
   it('is absent if the form that worked says so, even after a restart, and whatever the others answer', async () => {
     const references = new Set<ReferenceForm>(['full_name']);
     const { service, mirror } = await startPair({ references, unacceptedReference: 'unprocessable' });
