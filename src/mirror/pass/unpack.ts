@@ -88,7 +88,10 @@ async function receiveContents(
     meter.begins('unpacking');
     const contents = await archive.finish(signal);
     const unpacked = await unpack(reception, contents, stage, before, hasFileTimes);
-    return unpacked && { ...whole, ...unpacked, etag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
+    if (unpacked === null) return null;
+    const { isPlaced, ...state } = unpacked;
+    const tag = isPlaced ? etag : null;
+    return { ...whole, ...state, etag: tag, archiveBytes: sizeBytes, downloadedBytes: sizeBytes };
   } finally {
     await archive.release();
   }
@@ -103,7 +106,10 @@ function knownTag(
   return depth === 'bytes' && manifest.isThorough === false ? null : manifest.etag;
 }
 
-type Unpacked = Pick<Received, 'files' | 'skipped' | 'rewritten' | 'isThorough'>;
+interface Unpacked extends Pick<Received, 'files' | 'skipped' | 'rewritten' | 'isThorough'> {
+  /** Whether the paths of its files are certain: otherwise "not modified" must not keep them. */
+  readonly isPlaced: boolean;
+}
 
 /** The new state if nothing changed. @throws MirrorError `contents.wrong_kind` if nothing is published */
 function asPublished({ manifest }: PublishedState): Omit<Received, 'isWhole' | 'cached'> {
@@ -150,13 +156,13 @@ async function unpack(
   before: PublishedState,
   hasFileTimes: boolean,
 ): Promise<Unpacked | null> {
-  const strip = await leadingFolder(reception, archive);
+  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
+  const { strip, isPlaced } = await leadingFolder(reception, archive, published.keys());
   const entries = archive.entries.map((entry) => ({ ...entry, path: entry.path.slice(strip.length) }));
   const skipped = archive.skipped.map(({ path, reason }) => ({ path: path.slice(strip.length), reason }));
   const paths = new Set(entries.map(({ path }) => path));
   const rows = rowsByFile(reception.rows, reception.action.target.branch, paths);
   if (entries.length === 0) refuseEmpty([...rows.values()]);
-  const published = new Map(before.manifest?.files.map((file) => [file.path, file]));
   const outcomes: FileOutcome[] = [];
   for (const entry of entries) {
     const { path } = entry;
@@ -173,6 +179,7 @@ async function unpack(
     skipped,
     rewritten: outcomes.flatMap(({ file, kind }) => (kind === 'rewritten' ? [file.path] : [])),
     isThorough: entries.every(({ content }) => content.kind !== 'same' || content.by !== 'crc32'),
+    isPlaced,
   };
 }
 
@@ -248,13 +255,18 @@ async function placeAll(
 }
 
 /**
- * The folder that the service put around everything, with its slash, or ''. The listing may be older than the
- * archive, so that its names alone prove nothing: the service is asked which of the two paths of a file exists.
+ * The folder that the service put around everything, with its slash, or '', and whether that is certain. The listing may be older than
+ * the archive, so that its names alone prove nothing: the service is asked which of the two paths of a file exists.
+ * @param published the paths of the published files
  */
-async function leadingFolder(reception: Reception, archive: UnpackedArchive): Promise<string> {
+async function leadingFolder(
+  reception: Reception,
+  archive: UnpackedArchive,
+  published: Iterable<string>,
+): Promise<{ readonly strip: string } & Pick<Unpacked, 'isPlaced'>> {
   const paths = [...archive.entries, ...archive.skipped].map((entry) => entry.path);
   const found = findLeadingFolder(paths, new Set(reception.rows?.all.map((row) => row.path)));
-  if (found.kind === 'none') return '';
+  if (found.kind === 'none') return { strip: '', isPlaced: true };
   const prefix = `${found.folder}/`;
   const names = new Set(paths);
   // Without the folder, no other file may have the path of a sample, and answer for it: `a/a/x` would become `a/x`.
@@ -262,10 +274,12 @@ async function leadingFolder(reception: Reception, archive: UnpackedArchive): Pr
   for (const { path } of samples) {
     const isWithFolder = await isFileThere(reception, path);
     const isWithoutFolder = await isFileThere(reception, path.slice(prefix.length));
-    if (isWithFolder !== isWithoutFolder) return isWithoutFolder ? prefix : '';
+    if (isWithFolder !== isWithoutFolder) return { strip: isWithoutFolder ? prefix : '', isPlaced: true };
   }
   // Both are there if a file has each path, or if the service has an answer for every path; neither if it was deleted since.
-  return samples.length > 0 && found.kind === 'wrapped' ? prefix : '';
+  const isPlaced = found.kind === 'wrapped';
+  const isLikely = isPlaced || findLeadingFolder(paths, published).kind === 'wrapped';
+  return { strip: isLikely && samples.length > 0 ? prefix : '', isPlaced };
 }
 
 /** How many files the service is asked about, as long as its answers say nothing. */

@@ -162,3 +162,39 @@ it('a workbook that is there only during a pull leaves in the next pass', async 
   service.remove(repository, 'main', 'b.xlsx');
   await mirror.exactPass(later(2));
 });
+
+describe('a folder around everything', () => {
+  const WRAPPED = { v1: '404', leadingFolder: 'plan-1', etag: 'strong', conditional: true } as const;
+
+  it('is found by the next pass if a lagging node knew no file, although nothing was modified', async () => {
+    const { service, mirror } = await startPair(WRAPPED);
+    service.addRepository('Accounting', { 'a.xlsx': 'a', 'notes.txt': 'n' });
+    service.fault = (path) => (path.includes('/contents/') ? { kind: 'status', status: 404 } : null);
+    await mirror.pass();
+    service.fault = null;
+    await mirror.exactPass();
+    service.takeRequests();
+    await mirror.exactPass();
+    expect(service.takeDownloads()).toHaveLength(1);
+  });
+
+  it('is not put around a published tree because maintenance begins', async () => {
+    const { service, mirror, repository } = await startMirrored(
+      'Plan',
+      { 'a.xlsx': 'a', 'b.xlsx': 'b' },
+      {},
+      WRAPPED,
+    );
+    service.write(repository, 'main', 'a.xlsx', 'a2');
+    service.fault = (path) => (path.includes('/contents/') ? { kind: 'html' } : null);
+    await mirror.exactPass();
+    service.knobs.leadingFolder = null;
+    for (const path of ['a.xlsx', 'b.xlsx']) {
+      service.write(repository, 'main', `moved/${path}`, path);
+      service.remove(repository, 'main', path);
+    }
+    await mirror.pass();
+    service.fault = null;
+    await mirror.exactPass();
+  });
+});
