@@ -60,10 +60,10 @@ function isStillToBeDone({ subject }: Approval, { action, outcome }: ActionResul
 /** The record of an action's target, and the remembered summary of its published tree; null for none. */
 export function rememberedOf(
   { records, trees }: PlannedPass,
-  { target, published, path }: Action,
+  { target, published }: Action,
 ): Pick<ActionEnd, 'record' | 'tree'> {
   const record = records.get(targetKey(target)) ?? emptyRecord(target);
-  return { record, tree: trees.get(published?.path ?? path) ?? null };
+  return { record, tree: (published && trees.get(published.path)) ?? null };
 }
 
 /** As {@link recordEnds}, for actions of a plan. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
+import { type ShownTarget, startSynced } from '../../../support/mirror-commands.ts';
 import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('a repository that is renamed', () => {
@@ -105,4 +106,14 @@ it('an installation without a list of repositories ends the pass, and is asked b
     expect(await mirror.failure()).toMatchObject({ code: 'service.not_found' });
     expect(service.takeRequests()).toEqual(['GET /api/repos', 'GET /api/repositories']);
   }
+});
+
+it('a repository that waits for the place of one that was deleted is no damaged one', async () => {
+  const { service, command } = await startSynced({ Accounting: { 'a.xlsx': 'a' }, Other: { 'o.xlsx': 'o' } });
+  service.removeRepository(service.named('Accounting'));
+  service.addRepository('Accounting', { 'a.xlsx': 'of another' });
+  await command(['sync']);
+  const { targets } = JSON.parse((await command(['status', '--json'])).stdout) as { targets: ShownTarget[] };
+  const states = targets.map(({ target, state }) => `${target} ${state}`).sort();
+  expect(states).toStrictEqual(['Accounting/main missing', 'Accounting/main pending', 'Other/main fresh']);
 });
