@@ -42,7 +42,9 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal } = pull;
   try {
     signal.throwIfAborted();
-    if (!MAY_FIND_NOTHING.has(action.reason)) await refuseLeased(context.store.layout, context.now());
+    // No list described the last contents: they may be the same.
+    const mayFindNothing = MAY_FIND_NOTHING.has(action.reason) || action.published?.fingerprint === null;
+    if (!mayFindNothing) await refuseLeased(context.store.layout, context.now());
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {

@@ -457,6 +457,13 @@ describe('a list that has no row of a repository with workbooks', () => {
     }
   });
 
+  it('lets unchanged contents be verified during a lease', async () => {
+    const mirror = await user({ arrange });
+    await mirror.syncUntilFresh();
+    await mirror.run('lease', 'acquire', '--for', '1h');
+    expect(await mirror.syncUntilFresh()).toEqual([0]);
+  });
+
   it('verifies nothing from the first pass on', async () => {
     const mirror = await user({ arrange });
     await mirror.syncUntilFresh();
