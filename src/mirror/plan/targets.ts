@@ -1,5 +1,6 @@
+import { foldName } from '../../lib/paths/safe-path.ts';
 import { latestFirst } from '../../lib/time/wrong-clock.ts';
-import { branchSegment, HEAD_BRANCH, type Repository, targetKey } from '../upstream/listing.ts';
+import { branchSegment, HEAD_BRANCH, type Listing, type Repository, targetKey } from '../upstream/listing.ts';
 import type { ActionSubject, PlanInput } from './actions.ts';
 import { assignBranchSegments, assignRepositoryPaths, lastSegment, parentPath } from './paths.ts';
 import { treeKey, type Published, targetOf } from './record.ts';
@@ -52,21 +53,24 @@ export function findCandidates(facts: PlanInput): Candidate[] {
     );
   const known = new Set(candidates.map(({ target }) => targetKey(target)));
   const listedIds = new Set(listing.repositories.map(({ id }) => id));
-  const listedNames = new Set(listing.repositories.map(({ fullName }) => fullName));
-  const gone = published
-    .filter((tree) => !known.has(treeKey(tree)))
-    .map((tree) => {
-      const { id, fullName } = tree.repository;
-      const ofName = rows(fullName);
-      // An installation may name repositories by their ids.
-      const isContradicted = [fullName, id].some(
-        (name) => (rows(name)?.byBranch.size ?? 0) > 0 && !listedNames.has(name),
-      );
-      // All trees of a listed repository of this share are among the candidates, or duplicates of them.
-      const kind = listedIds.has(id) ? 'moved' : 'repository-gone';
-      return treeCandidate(kind, tree, ofName, selection, isContradicted);
-    });
+  const leaving = published.filter((tree) => !known.has(treeKey(tree)));
+  const unlisted = leaving.length === 0 ? new Set<string>() : unlistedNames(listing);
+  const gone = leaving.map((tree) => {
+    const { id, fullName } = tree.repository;
+    // An installation may name repositories by their ids.
+    const isContradicted = [fullName, id].some((name) => unlisted.has(foldName(name)));
+    // All trees of a listed repository of this share are among the candidates, or duplicates of them.
+    const kind = listedIds.has(id) ? 'moved' : 'repository-gone';
+    return treeCandidate(kind, tree, rows(fullName), selection, isContradicted);
+  });
   return [...candidates, ...gone];
+}
+
+/** The names, without regard to case and Unicode form, of repositories that have rows and are not listed. */
+function unlistedNames({ repositories, workbooks }: Listing): ReadonlySet<string> {
+  const names = new Set(workbooks?.map(({ repository }) => repository));
+  for (const { fullName } of repositories) names.delete(fullName);
+  return new Set([...names].map(foldName));
 }
 
 /** A tree whose target the service does not list, or a duplicate. */

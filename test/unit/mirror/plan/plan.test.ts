@@ -270,6 +270,7 @@ describe('a repository missing from the list', () => {
   const NONE = { repositories: [] };
   const INCOMPLETE = { repositoriesComplete: false };
   const BY_ID = [row({ repository: REPOSITORY.id })];
+  const BY_OTHER_CASE = [row({ repository: REPOSITORY.fullName.toUpperCase() })];
 
   it.each<[string, Facts, string]>([
     ['is held in the first complete answer without it', missed(0), 'hold repository-missing'],
@@ -283,6 +284,11 @@ describe('a repository missing from the list', () => {
     [
       'is kept while workbooks name its id',
       missed(9, { workbooks: BY_ID }),
+      'hold listing-contradicts-itself',
+    ],
+    [
+      'is kept while workbooks name it in another case',
+      missed(9, { workbooks: BY_OTHER_CASE }),
       'hold listing-contradicts-itself',
     ],
     ['is pulled as a whole when it is back', missed(2, LISTED, { published: [TREE] }), 'pull confirm-gone'],
