@@ -121,7 +121,7 @@ export function describeVerification(report: VerifyReport, isRepaired = false): 
       unreadableManifests.map(({ path, problem }) => `manifests/${path}.json: ${problem}`),
     ),
     under(
-      'Lost, the tree and the manifest both:',
+      'Lost, without a manifest:',
       lost.map(({ path }) => path),
     ),
     inventoryProblem !== null &&

@@ -118,8 +118,8 @@ export async function verifyTrees(
       else if (target !== null) targets.push(target);
       onEvent({ kind: 'examined' });
     }
-    strays = chosen === null ? await findStrays(layout) : [];
     list = await checkTargetList({ layout, inventory, now: Date.now });
+    strays = chosen === null ? await findStrays(layout, list.lost) : [];
   } catch (error) {
     if (!signal.aborted) throw error;
   }
@@ -189,9 +189,13 @@ async function verifyTarget(
   }
 }
 
-/** Finds the entries below `mirror/` that belong to no manifest and to no running publish: the topmost ones, sorted. */
-async function findStrays(layout: DirectoryLayout): Promise<readonly Stray[]> {
-  const strays = await straysBeside(layout, await manifestPaths(layout));
+/**
+ * Finds the entries below `mirror/` that belong to no manifest, no running publish, and no lost target, whose next pull replaces its
+ * tree: the topmost ones, sorted.
+ */
+async function findStrays(layout: DirectoryLayout, lost: ListCheck['lost']): Promise<readonly Stray[]> {
+  const awaited = lost.map(({ path }) => path);
+  const strays = await straysBeside(layout, [...(await manifestPaths(layout)), ...awaited]);
   if (strays.length === 0) return [];
   // A tree is there before its manifest.
   const published = [...(await unfinishedPublishes(layout)).targets, ...(await manifestPaths(layout))];

@@ -256,12 +256,22 @@ describe('verify', () => {
       expect(isClean(report)).toBe(false);
       expect(report.lost).toMatchObject([{ path: PLAN, branch: 'main' }]);
       expect(damagedTargets(report)).toStrictEqual([PLAN]);
-      expect(String(describeVerification(report))).toContain(`both:\n  ${PLAN}\n\n2 targets, `);
+      expect(String(describeVerification(report))).toContain(`manifest:\n  ${PLAN}\n\n2 targets, `);
     }
     expect((await verified(backup, { only: PLAN })).lost).toHaveLength(1);
     expect(isClean(await verified(backup, { only: 'Texts/main' }))).toBe(true);
     const all = JSON.stringify(await verified(backup));
     expect(all).toContain(`"lost":[{"path":"${PLAN}"`);
+  });
+
+  it('does not call the tree of a target a stray if only its manifest is lost', async () => {
+    const { mirror } = await mirrored();
+    await rm(join(mirror.directory, 'manifests/git.example.com'), { recursive: true });
+    await writeFile(join(mirror.directory, 'mirror/git.example.com/org/stray.txt'), '');
+    const report = await verified(mirror.directory);
+    expect(report.lost).toMatchObject([{ path: PLAN }]);
+    expect(report.strays).toStrictEqual([{ path: 'git.example.com/org/stray.txt', entry: 'file' }]);
+    expect(String(describeVerification(report))).toContain(`Lost, without a manifest:\n  ${PLAN}\n`);
   });
 
   it('reports a damaged or missing inventory', async () => {
