@@ -1,5 +1,6 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { statsNow } from '../../../lib/disk/read.ts';
 import { unlessMissing } from '../../../lib/errors/disk-errors.ts';
 import { toMirrorError } from '../../../lib/errors/errors.ts';
 import { type EntryKind, kindOf } from '../../file-work/trees.ts';
@@ -9,7 +10,7 @@ import { stageCopies } from '../history/restore.ts';
 import { createInventory, type Inventory, manifestPaths } from '../inventory.ts';
 import type { DirectoryLayout } from '../layout.ts';
 import { foldersWith } from '../../../lib/paths/file-name.ts';
-import { byCodeUnits } from '../manifest.ts';
+import { byCodeUnits, type ManifestFile } from '../manifest.ts';
 import { publishStage } from '../publish/publish.ts';
 import { openStage } from '../publish/stage.ts';
 import { checkTargetList, type ListCheck } from '../documents.ts';
@@ -240,7 +241,10 @@ export async function repairFromDisk(
   const isTrusted = trustOf(differences);
   const suspects = manifest.files.filter((file) => !isTrusted(file.path));
   const copied = await findCopies(store.layout, path, suspects, signal);
-  if (copied.size < suspects.length) return false;
+  // A size that contradicts the SHA-256 is an error of the manifest, which a copy would not correct.
+  const isFound = ({ path: name, sizeBytes }: ManifestFile): boolean =>
+    statsNow(copied.get(name) ?? '')?.size === sizeBytes;
+  if (!suspects.every(isFound)) return false;
   const stage = await openStage(store, path);
   try {
     const place = `mirror/${path}`;

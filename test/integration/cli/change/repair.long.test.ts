@@ -1,4 +1,4 @@
-import { appendFile, chmod, lstat, mkdir, rm, symlink, utimes, writeFile } from 'node:fs/promises';
+import { appendFile, chmod, lstat, mkdir, readFile, rm, symlink, utimes, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
@@ -83,6 +83,15 @@ describe('verify --repair', () => {
     const { service, mirror, tree } = await startMirrored({ HISTORY_REPLACED: '3' });
     await damage(tree);
     await expect(repairOf(mirror, null)).rejects.toMatchObject({ code: 'settings.invalid' });
+    expect(await repairOf(mirror, service)).toEqual(repaired([], ['A/main']));
+    await mirror.expectExact();
+  });
+
+  it('pulls a file whose size in the manifest is wrong', async () => {
+    const { service, mirror } = await startMirrored();
+    const manifest = join(mirror.directory, 'manifests/A/main.json');
+    const text = await readFile(manifest, 'utf8');
+    await writeFile(manifest, text.replace(/"size": ?2\b/, '"size":6'));
     expect(await repairOf(mirror, service)).toEqual(repaired([], ['A/main']));
     await mirror.expectExact();
   });
