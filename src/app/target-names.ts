@@ -109,6 +109,8 @@ export function findTargets(
   const paths = [...known];
   const isKnown = new Set(paths);
   const found = asked.flatMap((name) => {
+    // Most names are exact ones, and there may be thousands.
+    if (isKnown.has(name)) return [name];
     const path = targetNamed(name, mirror, paths);
     if (isKnown.has(path)) return [path];
     const fitting = matchesOf(path, paths);
