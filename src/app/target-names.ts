@@ -31,7 +31,8 @@ export function namedPath(asked: string, mirror: string, isMeant: (path: string)
 
 /** The path of a target in its readable form: `Accounting/feature/q3` for `Accounting/feature%2Fq3`. */
 export function writtenName(path: string): string {
-  return path.split('/').map(decoded).join('/').normalize('NFC');
+  const text = path.includes('%') ? path.split('/').map(decoded).join('/') : path;
+  return text.normalize('NFC');
 }
 
 function decoded(segment: string): string {
