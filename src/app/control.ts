@@ -10,7 +10,7 @@ import { systemCode } from '../lib/errors/disk-errors.ts';
 import { type ErrorCode, MirrorError } from '../lib/errors/errors.ts';
 import { request } from '../lib/http/node-http.ts';
 import { openSocketPath } from '../lib/net/socket-path.ts';
-import { ownCommand } from '../lib/text/own-command.ts';
+import { ownCommand, type ownFlags, withOwnFlags } from '../lib/text/own-command.ts';
 import type { DirectoryLayout } from '../mirror/store/layout.ts';
 import { type TaskName, type TaskRequest, type TaskResult, TASKS } from './tasks/table.ts';
 import type { MirrorEvent } from './events.ts';
@@ -31,6 +31,8 @@ export type ReplyLine<Result> =
         readonly code: ErrorCode;
         readonly lines: readonly string[];
         readonly hint: string | null;
+        /** The flags in the commands of the hint; an older daemon does not send them. */
+        readonly flags?: ReturnType<typeof ownFlags>;
       };
     };
 
@@ -119,8 +121,8 @@ async function exchange<Result>(
     const message = JSON.parse(line) as ReplyLine<Result>;
     if ('result' in message) return message;
     if ('error' in message) {
-      const { code, lines, hint } = message.error;
-      throw new MirrorError(code, lines, { hint });
+      const { code, lines, hint, flags } = message.error;
+      throw new MirrorError(code, lines, { hint: hint && flags ? withOwnFlags(hint, flags) : hint });
     }
     if ('event' in message) emit(message.event);
     else tell(message.text);

@@ -9,6 +9,7 @@ import { joinSignals, Places } from '../../lib/concurrency/concurrency.ts';
 import { toMirrorError } from '../../lib/errors/errors.ts';
 import { sendReply } from '../../lib/http/reply.ts';
 import { bodyOf, readJson, RequestError } from '../../lib/http/request.ts';
+import { ownFlags } from '../../lib/text/own-command.ts';
 import { scrubbed } from '../../lib/text/scrub.ts';
 import { refusal } from '../web/routes.ts';
 
@@ -49,7 +50,7 @@ export function createTaskRoutes(place: TaskPlace, secrets: () => readonly strin
       send({ result: await runTask(name, { ...place, ...progress, signal }, wish) });
     } catch (error) {
       const { code, lines, hint } = toMirrorError(error);
-      send({ error: { code, lines, hint: hint ?? null } });
+      send({ error: { code, lines, hint: hint ?? null, flags: ownFlags() } });
     } finally {
       leavePlace();
       leave();

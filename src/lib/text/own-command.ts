@@ -53,6 +53,20 @@ export function ownCommand(command: string, ...names: readonly string[]): string
   );
 }
 
+/** The flags in the commands that this process names, as they are written there. */
+export function ownFlags() {
+  const written = (flags: readonly string[]): string =>
+    flags.map((word) => ` ${quotedWhereNeeded(word)}`).join('');
+  return { disk: written(invocation.diskFlags), pass: written(invocation.passFlags) };
+}
+
+/** A text of another process, in whose commands the flags of this process replace those of that one. */
+export function withOwnFlags(text: string, { disk, pass }: ReturnType<typeof ownFlags>): string {
+  const own = ownFlags();
+  const ofDisk = (part: string): string => (disk === '' ? part : part.replaceAll(disk, () => own.disk));
+  return pass === disk ? ofDisk(text) : text.split(pass).map(ofDisk).join(own.pass);
+}
+
 function quoted(word: string): string {
   return `'${word.replaceAll("'", `'\\''`)}'`;
 }

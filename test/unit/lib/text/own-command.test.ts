@@ -1,7 +1,12 @@
 import { afterEach, describe, expect, it } from 'vitest';
 
 import { invocationOf } from '../../../../src/cli/settings/settings-flags.ts';
-import { ownCommand, rememberInvocation } from '../../../../src/lib/text/own-command.ts';
+import {
+  ownCommand,
+  ownFlags,
+  rememberInvocation,
+  withOwnFlags,
+} from '../../../../src/lib/text/own-command.ts';
 
 const PLAIN = { program: 'workbook-mirror', diskFlags: [], passFlags: [] };
 
@@ -61,6 +66,22 @@ describe('a command that the program names', () => {
     const sources = { directory: { kind: 'environment', detail: 'X' } } as const;
     rememberInvocation(called({ settings: { directory: '/m' }, sources }));
     expect(ownCommand('verify --repair', 'a')).toBe("workbook-mirror verify --repair --directory /m 'a'");
+  });
+
+  it.each<[string, string | undefined, Record<string, string>]>([
+    ['has the same flags for every command', '/d.yaml', {}],
+    ['has more flags for the service', '/d.yaml', { concurrency: '8' }],
+    ['has no flags', undefined, {}],
+  ])('has the flags of this process if a process names it that %s', (_what, configFile, onLine) => {
+    rememberInvocation(called({ configFile }, onLine));
+    const text = `\`${ownCommand('status --all')}\` or \`${ownCommand('sync')}\``;
+    const flags = ownFlags();
+    rememberInvocation(called({ configFile: '/d.yaml' }, { directory: '/m' }));
+    // Without flags, the settings file of the machine has everything.
+    const mine = configFile === undefined ? '' : ' --config /d.yaml --directory /m';
+    expect(withOwnFlags(text, flags)).toBe(
+      `\`workbook-mirror status --all${mine}\` or \`workbook-mirror sync${mine}\``,
+    );
   });
 
   it('uses npx if npm started the program', () => {
