@@ -110,13 +110,16 @@ class Claims {
   }
 }
 
-/** Whether trees at a new path would lie inside the repository's own present trees, or around them. */
-function nestsInOwn(path: string, ownTrees: readonly PlacedTree[]): boolean {
-  const present = ownTrees.map((tree) => foldName(tree.path));
+/**
+ * Whether trees at a new path would lie inside the repository's own present trees, or around them.
+ * @returns as {@link Claims.clashAt}
+ */
+function clashWithOwn(path: string, ownTrees: readonly PlacedTree[]): number | null {
   const next = ownTrees.map((tree) => foldName(`${path}/${lastSegment(tree.path)}`));
-  return next.some((one) =>
-    present.some((other) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)),
-  );
+  const clash = ownTrees
+    .map((tree) => foldName(tree.path))
+    .find((other) => next.some((one) => one.startsWith(`${other}/`) || other.startsWith(`${one}/`)));
+  return clash === undefined ? null : Math.min(clash.split('/').length, path.split('/').length);
 }
 
 /** A mark may collide with another repository's real name, however unlikely; each round makes the path longer. */
@@ -126,8 +129,7 @@ function freePath(repository: Repository, claims: Claims, ownTrees: readonly Pla
   const mark = encodeSegment(repository.id.slice(0, 8));
   let path = repositoryPath(repository.fullName);
   for (let round = 0; round < MAX_ROUNDS; round += 1) {
-    const isInOwn = nestsInOwn(path, ownTrees);
-    const depth = claims.clashAt(path, repository.id) ?? (isInOwn ? path.split('/').length : null);
+    const depth = claims.clashAt(path, repository.id) ?? clashWithOwn(path, ownTrees);
     if (depth === null) break;
     path = path
       .split('/')

@@ -129,10 +129,13 @@ describe("repositories' paths", () => {
     expect(new Set(paths).size).toBe(2);
   });
 
-  it('of a renamed repository do not lie inside one of its own trees', () => {
-    const renamed = newer('1', 'x/main');
-    const [path = ''] = pathsOf([renamed], [place(renamed, 'x', 'x')]);
-    expect(`${path}/`.startsWith('x/main/')).toBe(false);
+  it.each([
+    ['x/main', 'x/main~1'],
+    ['x/main/main', 'x/main~1/main'],
+    ['x/Main/y/z', 'x/Main~1/y/z'],
+  ])('of a repository renamed to %s do not lie inside its own tree x/main', (name, expected) => {
+    const renamed = newer('1', name);
+    expect(pathsOf([renamed], [place(renamed, 'x', 'x')])).toEqual([expected]);
   });
 
   it('have segments that a file system accepts, even if marked', () => {
