@@ -114,14 +114,13 @@ export function statusOfTargets(
   policy: StatusPolicy,
   nowMs: number,
 ): TargetStatus[] {
-  const left = recordsUpToNow(remembered, nowMs);
-  const statuses = published.map((tree) => {
-    const key = treeKey(tree);
-    const record = left.get(key) ?? null;
-    left.delete(key);
-    return publishedStatus(tree, record, policy, nowMs);
-  });
-  for (const record of left.values()) statuses.push(unpublishedStatus(record, policy, nowMs));
+  const records = recordsUpToNow(remembered, nowMs);
+  const statuses = published.map((tree) =>
+    publishedStatus(tree, records.get(treeKey(tree)) ?? null, policy, nowMs),
+  );
+  // A target may have two trees.
+  for (const tree of published) records.delete(treeKey(tree));
+  for (const record of records.values()) statuses.push(unpublishedStatus(record, policy, nowMs));
   return statuses.sort((a, b) => byCodeUnits(a.target, b.target));
 }
 

@@ -101,6 +101,12 @@ describe('the state of a target', () => {
   });
 });
 
+it('a target with two trees has the state of its record at both', () => {
+  const trees = ['A copy/main', 'Accounting/main'].map((path) => published(repository(), { path }));
+  const statuses = statusOfTargets(trees, recordMap(record({ failure: failure() })), POLICY, NOW_MS);
+  expect(statuses.map(({ state }) => state)).toEqual(['failing', 'failing']);
+});
+
 it('a target whose tree someone changed is drifted until the next full comparison', () => {
   const note = { added: 0, missing: 0, modified: 1, first: 'plan.xlsx' };
   const drift = { ...note, sinceMs: NOW_MS - MINUTE_MS, needsRepair: false };
