@@ -43,8 +43,9 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   try {
     signal.throwIfAborted();
     // No list described the last contents: they may be the same.
-    const mayFindNothing = MAY_FIND_NOTHING.has(action.reason) || action.published?.fingerprint === null;
-    if (!mayFindNothing) await refuseLeased(context.store.layout, context.now());
+    const isUndescribed = action.reason === 'versions-changed' && action.published?.fingerprint === null;
+    if (!isUndescribed && !MAY_FIND_NOTHING.has(action.reason))
+      await refuseLeased(context.store.layout, context.now());
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {

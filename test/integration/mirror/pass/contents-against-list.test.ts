@@ -1,4 +1,4 @@
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 import { describe, expect, it, vi } from 'vitest';
@@ -45,7 +45,7 @@ async function user(
       Object.fromEntries(
         Object.values(await status()).map(({ target, state }) => [target.split('/').at(-1) ?? '', state]),
       ),
-    file: (name: string) => join(tree(`${fullName}/main`), name),
+    file: (name: string, branch = 'main') => join(tree(`${fullName}/${branch}`), name),
     /** The published tree of a branch: its files with their texts. */
     tree: (branch = 'main') => textsIn(tree(`${fullName}/${branch}`)),
     /** The versions that the manifest names, by path. */
@@ -462,6 +462,11 @@ describe('a list that has no row of a repository with workbooks', () => {
     await mirror.syncUntilFresh();
     await mirror.run('lease', 'acquire', '--for', '1h');
     expect(await mirror.syncUntilFresh()).toEqual([0]);
+    // A lost tree would only be downloaded in vain.
+    await rm(mirror.file('.', 'HEAD'), { recursive: true });
+    mirror.service.takeRequests();
+    await mirror.run('sync');
+    expect(mirror.service.takeDownloads()).toEqual([]);
   });
 
   it('verifies nothing from the first pass on', async () => {
