@@ -9,14 +9,17 @@ const WORKBOOK_TYPES: ReadonlyMap<string, string> = new Map([
   ['ods', 'application/vnd.oasis.opendocument.spreadsheet'],
 ]);
 
+/** The type of a file by the end of its name, in small letters; '' for none. */
+export function typeOf(path: string): string {
+  return /\.([^./]*)$/.exec(path)?.[1]?.toLowerCase() ?? '';
+}
+
 /** The media type to send a file with, by its name. */
 export function mediaTypeOf(path: string): string {
-  return (
-    WORKBOOK_TYPES.get(path.slice(path.lastIndexOf('.') + 1).toLowerCase()) ?? 'application/octet-stream'
-  );
+  return WORKBOOK_TYPES.get(typeOf(path)) ?? 'application/octet-stream';
 }
 
 /** Whether a file is a workbook, by its name; the service's users see these files only. */
 export function isWorkbookName(path: string): boolean {
-  return path.includes('.') && WORKBOOK_TYPES.has(path.slice(path.lastIndexOf('.') + 1).toLowerCase());
+  return WORKBOOK_TYPES.has(typeOf(path));
 }

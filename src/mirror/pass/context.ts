@@ -1,3 +1,4 @@
+import { typeOf } from '../../lib/api/media-types.ts';
 import type { ArchiveLimits } from '../archive/policy.ts';
 import type { State } from '../state/state.ts';
 import type { Manifest } from '../store/manifest.ts';
@@ -85,6 +86,8 @@ export interface RepositoryFacts {
    * every changed target.
    */
   readonly isUnread: boolean;
+  /** The types of all listed workbooks, if the repository has none: a service need not list every type. Otherwise empty. */
+  readonly typesOfOthers: ReadonlySet<string>;
   /** The branches of the repository that the plan knows of. */
   readonly branches: readonly string[];
   /** When the service was asked for its lists. Milliseconds since the epoch. */
@@ -97,16 +100,24 @@ export function repositoryFacts({
   plan,
 }: Pick<PlannedPass, 'listing' | 'plan'>): (action: Action) => RepositoryFacts {
   const rowsOf = rowsByName(listing.workbooks);
+  let types: ReadonlySet<string> | null = null;
   // One array for all pulls of a repository: it may have thousands of branches.
   const targets = Map.groupBy(plan, ({ target }) => target.repositoryId);
   const branches = new Map([...targets].map(([id, its]) => [id, its.map(({ target }) => target.branch)]));
-  return ({ repository }) => ({
-    rows: rowsOf(repository.fullName),
-    hasAllRows: hasAllRows(listing, repository),
-    isUnread: listing.unread.repositories.has(repository.fullName),
-    branches: branches.get(repository.id) ?? [],
-    listedAtMs: listing.takenAtMs,
-  });
+  return ({ repository }) => {
+    const rows = rowsOf(repository.fullName);
+    return {
+      rows,
+      hasAllRows: hasAllRows(listing, repository),
+      isUnread: listing.unread.repositories.has(repository.fullName),
+      typesOfOthers:
+        rows?.all.length === 0
+          ? (types ??= new Set(listing.workbooks?.map(({ path }) => typeOf(path))))
+          : new Set(),
+      branches: branches.get(repository.id) ?? [],
+      listedAtMs: listing.takenAtMs,
+    };
+  };
 }
 
 /** The published tree of a target, and how far it can be trusted. */

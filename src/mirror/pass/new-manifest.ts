@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isWorkbookName } from '../../lib/api/media-types.ts';
+import { isWorkbookName, typeOf } from '../../lib/api/media-types.ts';
 import { isAhead } from '../../lib/time/wrong-clock.ts';
 import { type ListedContents, missingWorkbooks } from '../plan/contradictions.ts';
 import { fingerprintOfTree, isDeletion, type RepositoryRows, workbookOf } from '../plan/workbooks.ts';
@@ -97,14 +97,18 @@ export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): b
 }
 
 /**
- * Whether a list cannot show every change of a tree. It has no row of its repository, although the contents hold workbooks: for example its
- * token does not see the repository, or the service is building the list again. Or it may lack rows, and lacks one of a workbook that was listed.
+ * Whether a list cannot show every change of a tree. It has no row of its repository, although the contents hold workbooks of a type that it
+ * lists, or it lists none: for example its token does not see the repository, or the service is building the list again. Or it may lack rows,
+ * and lacks one of a workbook that was listed.
+ * @param typesOfOthers the types of workbooks in a list without a row of the repository
  */
 export function mayHideChanges(
   { rows, byFile }: Pick<ListedContents, 'rows' | 'byFile'>,
   { files, borrowed }: Pick<Manifest, 'files' | 'borrowed'>,
+  typesOfOthers: ReadonlySet<string>,
 ): boolean {
-  if (rows.all.length === 0) return files.some(({ path }) => isWorkbookName(path));
+  const isOfList = (path: string): boolean => typesOfOthers.size === 0 || typesOfOthers.has(typeOf(path));
+  if (rows.all.length === 0) return files.some(({ path }) => isWorkbookName(path) && isOfList(path));
   const shown = new Set(borrowed);
   return files.some(({ path, workbook }) => workbook !== undefined && !byFile.has(path) && !shown.has(path));
 }

@@ -105,7 +105,8 @@ async function pullContents(pull: Pull): Promise<Pulled> {
     const known = newManifest(pull, received, changes, listed, context.now());
     // If a workbook changed after the first list, or its row is unreadable, later lists may lack it: only the contents show whether it stays.
     const isRead = listed !== null && listed.rows === pull.rows && !pull.isUnread;
-    const isFinal = isRead && !mayHideChanges(listed, known) && !borrowsOwn(known, before.manifest);
+    const isShown = isRead && !mayHideChanges(listed, known, pull.typesOfOthers);
+    const isFinal = isShown && !borrowsOwn(known, before.manifest);
     const manifest = isFinal ? known : { ...known, fingerprint: null };
     const held = heldFiles(before.manifest?.files ?? [], manifest.files, changes, guard.files);
     const approval = held && approvalOf(pull.approvals, action.target, held);

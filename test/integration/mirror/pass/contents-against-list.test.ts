@@ -478,6 +478,15 @@ describe('a list that has no row of a repository with workbooks', () => {
   });
 });
 
+it('a repository with workbooks of a type that the service does not list is not downloaded again', async () => {
+  const { service, run } = await user({}, { 'budget.ods': 'o1', 'notes.txt': 'n1' });
+  service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+  await run('sync');
+  service.takeRequests();
+  await run('sync');
+  expect(service.takeDownloads()).toEqual([]);
+});
+
 it('contents that still have a workbook do not count for a list that may lack rows', async () => {
   const mirror = await user({ countOffset: 1 });
   await mirror.syncUntilFresh();
