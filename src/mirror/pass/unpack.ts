@@ -271,15 +271,18 @@ async function leadingFolder(
   const names = new Set(paths);
   // Without the folder, no other file may have the path of a sample, and answer for it: `a/a/x` would become `a/x`.
   const samples = archive.entries.filter(({ path }) => !names.has(prefix + path)).slice(0, MOST_SAMPLES);
+  let isAnswered = false;
   for (const { path } of samples) {
     const isWithFolder = await isFileThere(reception, path);
     const isWithoutFolder = await isFileThere(reception, path.slice(prefix.length));
     if (isWithFolder !== isWithoutFolder) return { strip: isWithoutFolder ? prefix : '', isPlaced: true };
+    isAnswered ||= isWithFolder;
   }
-  // Both are there if a file has each path, or if the service has an answer for every path; neither if it was deleted since.
-  const isPlaced = found.kind === 'wrapped';
-  const isLikely = isPlaced || findLeadingFolder(paths, published).kind === 'wrapped';
-  return { strip: isLikely && samples.length > 0 ? prefix : '', isPlaced };
+  // Both are there if a file has each path, or if the service has an answer for every path: another pull would find out no more. Neither
+  // is there if the file was deleted since, or not known yet.
+  const isListed = found.kind === 'wrapped';
+  const isLikely = isListed || findLeadingFolder(paths, published).kind === 'wrapped';
+  return { strip: isLikely && samples.length > 0 ? prefix : '', isPlaced: isListed || isAnswered };
 }
 
 /** How many files the service is asked about, as long as its answers say nothing. */

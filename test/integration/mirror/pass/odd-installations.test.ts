@@ -178,6 +178,14 @@ describe('a folder around everything', () => {
     expect(service.takeDownloads()).toHaveLength(1);
   });
 
+  it('is not looked for again if the service has an answer for every path', async () => {
+    const { service, mirror } = await startPair(WRAPPED);
+    service.addRepository('Accounting', { 'a.xlsx': 'a', 'notes.txt': 'n' });
+    service.fault = (path) => (path.includes('/contents/') ? { kind: 'json' } : null);
+    await mirror.pass();
+    expect((await mirror.pass()).results[0]?.downloadedBytes).toBe(0);
+  });
+
   it('is not put around a published tree because maintenance begins', async () => {
     const { service, mirror, repository } = await startMirrored(
       'Plan',
