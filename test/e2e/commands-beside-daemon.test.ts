@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { appendFile, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { appendFile, mkdir, readFile, rm } from 'node:fs/promises';
 import { request } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -79,6 +79,8 @@ describe('a command next to a daemon, without keys', () => {
       exitCode: 2,
       stderr: saying('No deletion is held'),
     });
+    // The command repeats its own flags, not those of the daemon.
+    expect((await on('forget', 'nix', '--state', 'sqlite')).stderr).toContain('--state sqlite` lists');
     expect(await on('approve', 'A/main', '--yes')).toMatchObject({
       exitCode: 0,
       stderr: saying('would delete 8 of its 10 files'),
@@ -97,16 +99,6 @@ describe('a command next to a daemon, without keys', () => {
     const url = 'https://git.example.com/a/b.git';
     const withPassword = ['--url', url, '--username', 'me', '--password-file', '/dev/null'];
     expect((await on('repos', 'create', ...withPassword)).exitCode).toBe(2);
-  });
-
-  it('is advised with its own flags, not those of the daemon', async () => {
-    const { directory } = await besideDaemon();
-    const config = join(await temporaryFolder(), 'c.yaml');
-    await writeFile(config, `directory: ${directory}\n`);
-    expect(await runHere(['forget', 'nix', '--config', config])).toMatchObject({
-      exitCode: 2,
-      stderr: saying(`\`workbook-mirror status --all --config ${config}\` lists`),
-    });
   });
 
   it('shows the work of the daemon in status', async () => {

@@ -31,9 +31,7 @@ describe('filters that were narrowed too much', () => {
     for (const name of ['C', 'D', 'E', 'F'])
       expect(approved.stderr).toContain(`${name}/main: the settings no longer select it`);
     const why = await command(['why', 'C/main'], NARROW);
-    expect(why.stdout).toMatch(
-      /approved: the next pass carries it out; `workbook-mirror poll [^`]*` makes one/,
-    );
+    expect(why.stdout).toMatch(/approved: the next pass carries it out; `workbook-mirror poll .*` makes one/);
     for (let passes = 0; passes < 2; passes += 1) {
       const synced = await command(['sync'], NARROW);
       expect(synced.stderr).not.toContain('held');

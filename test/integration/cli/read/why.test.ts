@@ -1,5 +1,3 @@
-import { cp } from 'node:fs/promises';
-
 import { describe, expect, it } from 'vitest';
 
 import { type Explanation, why } from '../../../../src/cli/read/explanation.ts';
@@ -54,25 +52,17 @@ describe('why of a file name', () => {
 });
 
 describe('why of a target that cannot be trusted', () => {
-  it('says that the last pass failed as a whole, and why', async () => {
+  it('says that the last pass failed as a whole, and why, and only what is known of a daemon', async () => {
     const { service, mirror } = await mirrored();
+    const known = (await why(mirror.diskSettings, 'A/main', true)) as Explanation;
+    const unsure = String(describeExplanation({ ...known, isAttended: null }));
+    expect(unsure).toMatch(/polled at \S+Z, if a daemon runs\n/);
     const before = String(describeExplanation(await answered(mirror, 'A/main')));
     expect(before).not.toContain('the last pass failed');
     service.apiKey = 'another-key';
     await mirror.failure();
     const after = String(describeExplanation(await answered(mirror, 'A/main')));
     expect(after).toContain('! the last pass failed: credentials.refused: ');
-  });
-
-  it('says only what is known of a daemon, as in a restored backup, which has no lock', async () => {
-    const { mirror } = await mirrored();
-    await cp(mirror.directory, `${mirror.directory}-restored`, {
-      recursive: true,
-      filter: (path) => !path.includes('.workbook-mirror'),
-    });
-    const settings = { ...mirror.diskSettings, directory: `${mirror.directory}-restored` };
-    const explanation = (await why(settings, 'A/main', true)) as Explanation;
-    expect(String(describeExplanation(explanation))).toMatch(/polled at \S+Z, if a daemon runs\n/);
   });
 
   it('says of a file that its tree was changed since it was published', async () => {

@@ -45,9 +45,9 @@ async function user(
       Object.fromEntries(
         Object.values(await status()).map(({ target, state }) => [target.split('/').at(-1) ?? '', state]),
       ),
-    file: (name: string, branch = 'main') => join(tree(`${fullName}/${branch}`), name),
-    /** The published tree of a branch: its files with their texts. */
-    tree: (branch = 'main') => textsIn(tree(`${fullName}/${branch}`)),
+    file: (name: string) => join(tree(`${fullName}/main`), name),
+    /** The published tree: its files with their texts. */
+    tree: () => textsIn(tree(`${fullName}/main`)),
     /** The versions that the manifest names, by path. */
     versions: async () => {
       const { files: listed } = JSON.parse(await text(`manifests/${fullName}/main.json`)) as {
@@ -89,6 +89,13 @@ async function expectDoubt(mirror: User, name: string): Promise<void> {
   expect(status).toContain('contents.contradicted');
   for (const text of [stderr, status, why]) expect(text).toContain(name);
   expect(verifiedAtMs).toBe(before?.verifiedAtMs ?? null);
+}
+
+/** Expects that a pass downloads nothing. */
+async function expectIdle({ service, run }: User, exitCode = 0): Promise<void> {
+  service.takeRequests();
+  expect((await run('sync')).exitCode).toBe(exitCode);
+  expect(service.takeDownloads()).toEqual([]);
 }
 
 const BY_PATH = { 'a.xlsx': 'a1', 'b.xlsx': 'b1'.repeat(99) };
@@ -378,9 +385,7 @@ describe('a listed workbook that the contents lack', () => {
     const mirror = await user();
     mirror.service.knobs.contentsOf = () => contentsNow(mirror, { 'b.xlsx': undefined });
     expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
-    mirror.service.takeRequests();
-    await mirror.run('sync');
-    expect(mirror.service.takeDownloads()).toEqual([]);
+    await expectIdle(mirror);
     mirror.service.knobs.contentsOf = null;
     vi.setSystemTime(Date.now() + 3_600_000);
     const { exitCode, status } = await said(mirror);
@@ -420,9 +425,7 @@ it.each(['host.example/plan.git', 'Accounting'])(
     expect(await mirror.syncUntilFresh()).toEqual([0]);
     expect((await mirror.tree())[NFD]).toBe('u2');
     expect((await mirror.versions())[NFD]).toBe(service.version(repository, 'main', NFD).id);
-    service.takeRequests();
-    expect((await mirror.run('sync')).exitCode).toBe(0);
-    expect(service.takeDownloads()).toEqual([]);
+    await expectIdle(mirror);
   },
 );
 
@@ -440,51 +443,28 @@ it('a new version that the contents lack is accepted once, also while another ro
   expect(await mirror.syncUntilFresh()).toEqual([0]);
 });
 
-describe('a list that has no row of a repository with workbooks', () => {
-  /** A list of workbooks without rows: a token that sees no repository gets it. */
-  const arrange = (rows: unknown[]): unknown[] =>
-    rows.filter((row) => !(row instanceof Object && 'integration' in row));
-
-  it('verifies nothing once the contents are believed', async () => {
-    const mirror = await user();
-    await mirror.syncUntilFresh();
-    mirror.service.knobs.arrange = arrange;
-    expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
-    for (const text of ['a2', 'a3']) {
-      mirror.service.write(mirror.repository, 'main', 'a.xlsx', text);
-      expect(await mirror.syncUntilFresh()).toEqual([0]);
-      expect(await mirror.tree()).toMatchObject({ 'a.xlsx': text });
-    }
-  });
-
-  it('lets unchanged contents be verified during a lease', async () => {
-    const mirror = await user({ arrange });
-    await mirror.syncUntilFresh();
-    await mirror.run('lease', 'acquire', '--for', '1h');
-    expect(await mirror.syncUntilFresh()).toEqual([0]);
-    // A lost tree would only be downloaded in vain.
-    await rm(mirror.file('.', 'HEAD'), { recursive: true });
-    mirror.service.takeRequests();
-    await mirror.run('sync');
-    expect(mirror.service.takeDownloads()).toEqual([]);
-  });
-
-  it('verifies nothing from the first pass on', async () => {
-    const mirror = await user({ arrange });
-    await mirror.syncUntilFresh();
-    mirror.service.write(mirror.repository, 'main', 'a.xlsx', 'a2');
-    expect(await mirror.syncUntilFresh()).toEqual([0]);
-    expect(await mirror.tree('HEAD')).toMatchObject({ 'a.xlsx': 'a2' });
-  });
+it('a list without a row of a repository with workbooks verifies nothing, so its contents are compared, during a lease, too', async () => {
+  const mirror = await user();
+  await mirror.syncUntilFresh();
+  const { service, repository } = mirror;
+  // A token that sees no repository gets no rows.
+  service.knobs.arrange = (rows) => rows.filter((row) => !(row instanceof Object && 'integration' in row));
+  expect(await mirror.syncUntilFresh()).toEqual([1, 1, 0]);
+  service.write(repository, 'main', 'a.xlsx', 'a2');
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  expect(await mirror.tree()).toMatchObject({ 'a.xlsx': 'a2' });
+  await mirror.run('lease', 'acquire', '--for', '1h');
+  expect(await mirror.syncUntilFresh()).toEqual([0]);
+  // A lost tree would only be downloaded in vain.
+  await rm(mirror.file('.'), { recursive: true });
+  await expectIdle(mirror, 1);
 });
 
 it('a repository with workbooks of a type that the service does not list is not downloaded again', async () => {
-  const { service, run } = await user({}, { 'budget.ods': 'o1', 'notes.txt': 'n1' });
-  service.addRepository('Accounting', { 'a.xlsx': 'a1' });
-  await run('sync');
-  service.takeRequests();
-  await run('sync');
-  expect(service.takeDownloads()).toEqual([]);
+  const mirror = await user({}, { 'budget.ods': 'o1', 'notes.txt': 'n1' });
+  mirror.service.addRepository('Accounting', { 'a.xlsx': 'a1' });
+  await mirror.run('sync');
+  await expectIdle(mirror);
 });
 
 it('contents that still have a workbook do not count for a list that may lack rows', async () => {
@@ -497,7 +477,5 @@ it('contents that still have a workbook do not count for a list that may lack ro
   mirror.service.knobs.contentsOf = null;
   expect(await mirror.syncUntilFresh()).toEqual([0]);
   expect(await mirror.tree()).toEqual({ 'a.xlsx': 'a1', 'notes.txt': 'n1' });
-  mirror.service.takeRequests();
-  expect(await mirror.syncUntilFresh()).toEqual([0]);
-  expect(mirror.service.takeDownloads()).toEqual([]);
+  await expectIdle(mirror);
 });

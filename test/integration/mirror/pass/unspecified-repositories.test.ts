@@ -3,7 +3,6 @@ import { join } from 'node:path';
 
 import { describe, expect, it } from 'vitest';
 
-import { type ShownTarget, startSynced } from '../../../support/mirror-commands.ts';
 import { startMirrored, startPair, treeOf } from '../../../support/mirror-harness.ts';
 
 describe('a repository that is renamed', () => {
@@ -109,11 +108,9 @@ it('an installation without a list of repositories ends the pass, and is asked b
 });
 
 it('a repository that waits for the place of one that was deleted is no damaged one', async () => {
-  const { service, command } = await startSynced({ Accounting: { 'a.xlsx': 'a' }, Other: { 'o.xlsx': 'o' } });
-  service.removeRepository(service.named('Accounting'));
-  service.addRepository('Accounting', { 'a.xlsx': 'of another' });
-  await command(['sync']);
-  const { targets } = JSON.parse((await command(['status', '--json'])).stdout) as { targets: ShownTarget[] };
-  const states = targets.map(({ target, state }) => `${target} ${state}`).sort();
-  expect(states).toStrictEqual(['Accounting/main missing', 'Accounting/main pending', 'Other/main fresh']);
+  const { service, mirror, repository } = await startMirrored('Accounting', { 'a.xlsx': 'a' });
+  service.removeRepository(repository);
+  const { id } = service.addRepository('Accounting', { 'a.xlsx': 'of another' });
+  await mirror.pass();
+  expect((await mirror.context.state.records()).get(`${id}\nmain`)?.tree).toBeNull();
 });

@@ -46,20 +46,13 @@ describe('a command that the program names', () => {
     );
   });
 
-  it('repeats the directory of the embedded service for its keys', () => {
-    rememberInvocation(called({}, { 'serve.directory': '/service' }));
-    expect(ownCommand('keys list')).toBe('workbook-mirror keys list --serve-directory /service');
-  });
-
-  it('repeats the shard, unless it names one', () => {
-    const onLine = { directory: '/m', shard: '1/2', 'service.baseUrl': 'https://service/api' };
-    rememberInvocation(called({}, onLine));
-    expect(ownCommand('approve', 'a')).toBe("workbook-mirror approve --directory /m --shard 1/2 'a'");
-    expect(ownCommand('status --shard 2/2')).toBe('workbook-mirror status --shard 2/2 --directory /m');
-    // Without a daemon it makes the pass.
-    expect(ownCommand('poll')).toBe(
-      'workbook-mirror poll --service-base-url https://service/api --directory /m --shard 1/2',
-    );
+  it('repeats the shard, unless it names one, and what either service needs', () => {
+    rememberInvocation(called({}, { shard: '1/2', 'serve.directory': '/s' }));
+    expect(ownCommand('approve', 'a')).toBe("workbook-mirror approve --shard 1/2 'a'");
+    expect(ownCommand('status --shard 2/2')).toBe('workbook-mirror status --shard 2/2');
+    // Without a daemon, poll makes the pass.
+    for (const command of ['poll', 'keys list'])
+      expect(ownCommand(command)).toBe(`workbook-mirror ${command} --shard 1/2 --serve-directory /s`);
   });
 
   it('repeats a directory from the environment', () => {
@@ -68,20 +61,18 @@ describe('a command that the program names', () => {
     expect(ownCommand('verify --repair', 'a')).toBe("workbook-mirror verify --repair --directory /m 'a'");
   });
 
-  it.each<[string, string | undefined, Record<string, string>]>([
-    ['has the same flags for every command', '/d.yaml', {}],
-    ['has more flags for the service', '/d.yaml', { concurrency: '8' }],
-    ['has no flags', undefined, {}],
-  ])('has the flags of this process if a process names it that %s', (_what, configFile, onLine) => {
+  it.each([
+    ['/d.yaml', {}],
+    ['/d.yaml', { concurrency: '8' }],
+    [undefined, {}],
+  ])('of another process gets the flags of this one (%s, %j)', (configFile, onLine) => {
     rememberInvocation(called({ configFile }, onLine));
-    const text = `\`${ownCommand('status --all')}\` or \`${ownCommand('sync')}\``;
+    const text = `${ownCommand('status --all')} ${ownCommand('sync')}`;
     const flags = ownFlags();
-    rememberInvocation(called({ configFile: '/d.yaml' }, { directory: '/m' }));
+    rememberInvocation(called({}, { directory: '/m' }));
     // Without flags, the settings file of the machine has everything.
-    const mine = configFile === undefined ? '' : ' --config /d.yaml --directory /m';
-    expect(withOwnFlags(text, flags)).toBe(
-      `\`workbook-mirror status --all${mine}\` or \`workbook-mirror sync${mine}\``,
-    );
+    const mine = configFile === undefined ? '' : ' --directory /m';
+    expect(withOwnFlags(text, flags)).toBe(`workbook-mirror status --all${mine} workbook-mirror sync${mine}`);
   });
 
   it('uses npx if npm started the program', () => {

@@ -269,8 +269,8 @@ describe('a repository missing from the list', () => {
   });
   const NONE = { repositories: [] };
   const INCOMPLETE = { repositoriesComplete: false };
-  const BY_ID = [row({ repository: REPOSITORY.id })];
-  const BY_OTHER_CASE = [row({ repository: REPOSITORY.fullName.toUpperCase() })];
+  const named = (name: string): Facts => missed(9, { workbooks: [row({ repository: name })] });
+  const CONTRADICTED = 'hold listing-contradicts-itself';
 
   it.each<[string, Facts, string]>([
     ['is held in the first complete answer without it', missed(0), 'hold repository-missing'],
@@ -280,17 +280,9 @@ describe('a repository missing from the list', () => {
     ['is retired without a list of workbooks too', missed(2, { workbooks: null }), 'retire repository-gone'],
     ['is not retired by an empty list', missed(9, NONE), 'hold no-repositories-listed'],
     ['is not retired by an incomplete list', missed(9, INCOMPLETE), 'hold listing-incomplete'],
-    ['is kept while workbooks name it', missed(9, { workbooks: ROWS }), 'hold listing-contradicts-itself'],
-    [
-      'is kept while workbooks name its id',
-      missed(9, { workbooks: BY_ID }),
-      'hold listing-contradicts-itself',
-    ],
-    [
-      'is kept while workbooks name it in another case',
-      missed(9, { workbooks: BY_OTHER_CASE }),
-      'hold listing-contradicts-itself',
-    ],
+    ['is kept while workbooks name it', named(REPOSITORY.fullName), CONTRADICTED],
+    ['is kept while workbooks name its id', named(REPOSITORY.id), CONTRADICTED],
+    ['is kept while workbooks name it in another case', named('ACCOUNTING'), CONTRADICTED],
     ['is pulled as a whole when it is back', missed(2, LISTED, { published: [TREE] }), 'pull confirm-gone'],
   ])('%s', (_what, facts, decision) => {
     expect(planOf(facts)).toContain(`${decision} main`);
