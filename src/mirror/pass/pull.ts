@@ -42,10 +42,7 @@ export async function pullTarget(pull: Pull): Promise<Pulled> {
   const { context, action, signal } = pull;
   try {
     signal.throwIfAborted();
-    // No list described the last contents: they may be the same.
-    const isUndescribed = action.reason === 'versions-changed' && action.published?.fingerprint === null;
-    if (!isUndescribed && !MAY_FIND_NOTHING.has(action.reason))
-      await refuseLeased(context.store.layout, context.now());
+    if (!MAY_FIND_NOTHING.has(action.reason)) await refuseLeased(context.store.layout, context.now());
     context.emit({ name: 'target.started', target: action.path, reason: action.reason });
     return await pullContents(pull);
   } catch (error) {

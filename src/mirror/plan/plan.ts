@@ -172,7 +172,8 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   if (!published.treePresent) return 'tree-missing';
   if (isRepairDue(of, input)) return 'drift';
   if (record.missingPasses > 0) return 'confirm-gone';
-  if (!isListRead(of, input)) return 'no-version-list';
+  // Of contents that no list described, none can show what changed since.
+  if (!isListRead(of, input) || published.fingerprint === null) return 'no-version-list';
   if (!published.settled && of.isSettled) return 'processing-finished';
   if (published.fingerprint !== of.fingerprint) return 'versions-changed';
   return isExaminationDue(of, published, input) || isMissingDue(of, published, input) ? 'full-check' : null;

@@ -99,7 +99,7 @@ describe('a plan for one target', () => {
     ['its tree is gone from the disk', mirrored({ published: [ABSENT_TREE] }), 'pull tree-missing main'],
     ['a version changed', mirrored({ listing: CHANGED }), 'pull versions-changed main'],
     ['all its versions left the listing', mirrored({ listing: listing() }), 'pull versions-changed main'],
-    ['it was published without a list', mirrored({ published: [published()] }), 'pull versions-changed main'],
+    ['it was published without a list', mirrored({ published: [published()] }), 'pull no-version-list main'],
     ['it was missing in the pass before', mirrored(recorded({ missingPasses: 1 })), 'pull confirm-gone main'],
     ['its tree differs, which is only reported', mirrored(recorded({ drift: DRIFT })), 'keep unchanged main'],
     ['a person asks to repair it', { ...mirrored(recorded({ drift: DRIFT })), ...ASKED }, 'pull drift main'],
@@ -309,7 +309,7 @@ describe('a repository with another name', () => {
     ],
     [
       'moves every tree under its branch',
-      { published: [TREE, published(REPOSITORY, { branch: 'feature/x' })] },
+      { published: [TREE, published(REPOSITORY, { branch: 'feature/x', fingerprint: 'old' })] },
       'pull versions-changed Finance/feature%2Fx (feature%2Fx), keep unchanged Finance/main (main)',
     ],
     [
