@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 
+import { isWorkbookName } from '../../lib/api/media-types.ts';
 import { MirrorError } from '../../lib/errors/errors.ts';
 import { isTimeFor, storableTimeMs, timeApartMs } from '../../lib/time/file-time.ts';
 import { findLeadingFolder } from '../archive/policy.ts';
@@ -270,9 +271,11 @@ async function leadingFolder(
   const prefix = `${found.folder}/`;
   const names = new Set(paths);
   // Without the folder, no other file may have the path of a sample, and answer for it: `a/a/x` would become `a/x`.
-  const samples = archive.entries.filter(({ path }) => !names.has(prefix + path)).slice(0, MOST_SAMPLES);
+  const samples = archive.entries.filter(({ path }) => !names.has(prefix + path));
+  // A path is promised to give the file of a workbook, and of no other (service specification, section 4.1).
+  samples.sort((a, b) => Number(isWorkbookName(b.path)) - Number(isWorkbookName(a.path)));
   let isAnswered = false;
-  for (const { path } of samples) {
+  for (const { path } of samples.slice(0, MOST_SAMPLES)) {
     const isWithFolder = await isFileThere(reception, path);
     const isWithoutFolder = await isFileThere(reception, path.slice(prefix.length));
     if (isWithFolder !== isWithoutFolder) return { strip: isWithoutFolder ? prefix : '', isPlaced: true };

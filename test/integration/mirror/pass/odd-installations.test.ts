@@ -180,6 +180,13 @@ describe('a folder around everything', () => {
     expect((await mirror.pass()).results[0]?.downloadedBytes).toBe(0);
   });
 
+  it('is found if the service gives only workbooks by their paths', async () => {
+    const { service, mirror } = await startPair(WRAPPED);
+    service.addRepository('Accounting', { 'a.txt': 'a', 'b.txt': 'b', 'c.txt': 'c', 'plan.xlsx': 'p' });
+    service.fault = (path) => (path.includes('.txt') ? { kind: 'status', status: 404 } : null);
+    await mirror.exactPass();
+  });
+
   it('is not put around a published tree because maintenance begins', async () => {
     const { service, mirror, repository } = await startMirrored(
       'Plan',
