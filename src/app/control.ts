@@ -157,7 +157,7 @@ async function onSocket<T>(
     const code = systemCode(error) ?? '';
     if (ABSENT_CODES.has(code)) return null;
     if (code !== 'EACCES' && code !== 'EPERM') throw error;
-    // The socket of a crashed daemon refuses other users, too.
+    // A crashed daemon leaves its socket, which refuses other users as if a daemon ran.
     if ((await readLockHolder(lockFile))?.isAlive === false) return null;
     throw new MirrorError('daemon.absent', `This user may not ask the daemon in ${root}.`, {
       cause: error,

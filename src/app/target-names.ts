@@ -68,7 +68,7 @@ export function targetPath(asked: string, mirror: string, paths: readonly string
   return namedPath(asked, mirror, (path) => [targetsOf, matchesOf].some((of) => of(path, paths).length > 0));
 }
 
-/** Finds the targets that a name means. `path` is the path of the first one; if there is none, the given path. */
+/** Finds the targets that a name means. `path` is the path of the first target, or the given path if the name means no target. */
 function findTarget(asked: string, mirror: string, known: Iterable<string>) {
   const paths = [...new Set(known)].sort();
   const path = targetPath(asked, mirror, paths);

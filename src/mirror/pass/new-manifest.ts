@@ -97,10 +97,10 @@ export function borrowsOwn({ borrowed }: Manifest, previous: Manifest | null): b
 }
 
 /**
- * Whether a list cannot show every change of a tree. It has no row of its repository, although the contents hold workbooks of a type that it
- * lists, or it lists none: for example its token does not see the repository, or the service is building the list again. Or it may lack rows,
- * and lacks one of a workbook that was listed.
- * @param typesOfOthers the types of workbooks in a list without a row of the repository
+ * Whether a list cannot show every change of a tree, as it lacks rows of the tree's workbooks. Either it has no row of the repository,
+ * although it is empty or lists workbooks of the same type: for example, its token does not see the repository, or the service builds the
+ * list again. Or it lacks the row of a workbook that an earlier list had.
+ * @param typesOfOthers the types of the listed workbooks, if the list has no row of the repository
  */
 export function mayHideChanges(
   { rows, byFile }: Pick<ListedContents, 'rows' | 'byFile'>,

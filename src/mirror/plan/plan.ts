@@ -172,7 +172,7 @@ function pullReason(of: Case, input: PlanInput): PullReason | null {
   if (!published.treePresent) return 'tree-missing';
   if (isRepairDue(of, input)) return 'drift';
   if (record.missingPasses > 0) return 'confirm-gone';
-  // Of contents that no list described, none can show what changed since.
+  // A list shows a change only by comparison with an earlier list: here, no list described the published contents.
   if (!isListRead(of, input) || published.fingerprint === null) return 'no-version-list';
   if (!published.settled && of.isSettled) return 'processing-finished';
   if (published.fingerprint !== of.fingerprint) return 'versions-changed';
